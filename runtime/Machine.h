@@ -1,0 +1,40 @@
+//===- Machine.h - A loaded executable with its state -----------*- C++ -*-===//
+//
+// The training loop, evaluation and generation know a device only as this. The
+// CPU runs compiled kernels (runtime/cpu); the reference interprets IR in
+// float64 (tools/weft/ReferenceMachine).
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/Executable.h"
+
+#include <memory>
+#include <span>
+
+namespace weft::rt {
+
+class Machine {
+public:
+  virtual ~Machine() = default;
+
+  /// States, programs and ports; kernels may be empty (reference).
+  virtual const Executable &executable() const = 0;
+
+  /// Runs `program`. `inputs` and `results` follow its ports; each tensor must
+  /// have its port's type and shape. Errors: NotFound, InvalidArgument.
+  virtual absl::Status run(std::string_view program, std::span<const Tensor> inputs,
+                           std::span<Tensor> results) = 0;
+
+  /// Copies a state entry out or in. Errors: NotFound; InvalidArgument with
+  /// both types or shapes.
+  virtual absl::StatusOr<Tensor> readState(std::string_view name) const = 0;
+  virtual absl::Status writeState(std::string_view name, const Tensor &value) = 0;
+};
+
+/// Loads `executable` on the host CPU with `threads` workers (0: as many as
+/// cores). State is allocated and zero. Errors: ResourceExhausted names the
+/// largest buffers; InvalidArgument names a kernel that can't be loaded.
+absl::StatusOr<std::unique_ptr<Machine>> makeCpuMachine(Executable executable, int threads);
+
+} // namespace weft::rt
