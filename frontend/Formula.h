@@ -43,20 +43,26 @@ using FormulaRef = std::shared_ptr<const Formula>;
 
 /// A node of a formula. Immutable and shared, so pasting a `def` is cheap.
 struct Formula {
+  // clang-format off
   enum class Kind {
     Number, Full, Name,                         // leaves; Name: setting, let, layer index or word
     Add, Sub, Mul, Div, Mod, Pow, Neg,          // arithmetic
     Less, LessEqual, Greater, GreaterEqual,     // tests
     Is, IsNot, And, Or, Not,
     Select,                                     // args: test, then, else
-    Call,                                       // name: sqrt, exp, log, min, max, floor, ceil, round
+    Call,                                       // name: one of formulaFunctions()
   };
+  // clang-format on
   Kind kind = Kind::Number;
   double number = 0;
-  std::string name;
+  std::string name; // Name, Call; Number: as written when it has a point (`1.0` divides as a real)
   std::vector<FormulaRef> args;
   /// Where it was written: byte offset and length in its file; -1 when made by a pass.
   int32_t offset = -1, length = 0;
+  /// Levels and nodes of the written-out tree, kept by `make`: shared parts can
+  /// make it far larger than what lies in memory.
+  int32_t depth = 1;
+  int64_t size = 1;
 
   static FormulaRef ofNumber(double number);
   static FormulaRef ofName(std::string name);
@@ -75,8 +81,21 @@ struct FormulaError {
 
 /// Evaluates `formula`. A name without a binding is a word only on a side of
 /// `is` / `is not`; elsewhere it is an error. Division of two whole numbers
-/// must be whole. Returns nullopt and fills `error`.
+/// must be whole unless one came out of sqrt, exp or log, or was written with a
+/// point (`1.0 / theta`). Returns nullopt and fills `error`.
 std::optional<Value> evaluate(const Formula &formula, const Bindings &names, FormulaError *error = nullptr);
+
+/// The formula has fewer levels and nodes than this wherever it is accepted.
+constexpr int32_t kFormulaDepthLimit = 1000;
+constexpr int64_t kFormulaSizeLimit = 100'000;
+
+/// A function of formulas: its name and how many arguments it takes.
+struct FormulaFunction {
+  std::string_view name;
+  int least, most;
+};
+/// sqrt, exp, log, floor, ceil, round, abs (one argument), min, max (two or more).
+const std::vector<FormulaFunction> &formulaFunctions();
 
 /// The names that `formula` mentions, each once, in order of appearance.
 std::vector<std::string> namesIn(const Formula &formula);
