@@ -1,0 +1,385 @@
+//===- ComputeOps.td - What a model computes -------------------------------===//
+#ifndef WEFT_COMPUTE_OPS_TD
+#define WEFT_COMPUTE_OPS_TD
+
+include "dialects/Weft/WeftDialect.td"
+
+/// An op whose cost (Costs.cpp) is not that of an elementwise one.
+defvar kOwnCost = "::weft::Cost getCost();";
+
+class Weft_Inferred<string mnemonic, list<Trait> traits = []>
+    : Weft_PureOp<mnemonic, !listconcat([InferTypeOpAdaptor], traits)>;
+class Weft_Diff<string mnemonic, list<Trait> traits = []>
+    : Weft_Inferred<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+def Weft_ConstantOp : Weft_PureOp<"constant"> {
+  let summary = "one number in every element";
+  let description = [{ `value` is a formula while the model is rolled. }];
+  let arguments = (ins Weft_Number:$value);
+  let results = (outs Weft_Tensor:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Weft_IntegersOp : Weft_PureOp<"integers"> {
+  let summary = "a constant vector of integers: one window a head";
+  let arguments = (ins DenseI32ArrayAttr:$values);
+  let results = (outs Weft_Int:$result);
+  let assemblyFormat = "$values attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Weft_UnaryOp : Weft_Diff<"unary"> {
+  let summary = "y = f(x), element by element";
+  let description = [{
+    `gelu` is the one with erf, `gelu_tanh` the approximation
+    0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))); silu = x sigmoid(x);
+    relu has gradient 0 at 0.
+  }];
+  let arguments = (ins Weft_UnaryFn:$fn, Weft_Float:$x);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$fn $x attr-dict `:` functional-type(operands, results)";
+}
+
+def Weft_UnaryGradOp : Weft_Inferred<"unary_grad"> {
+  let summary = "dx = dy f'(x)";
+  let description = [{ Constraints: `dy` has the type of `x` (C1). }];
+  let arguments = (ins Weft_UnaryFn:$fn, Weft_Float:$x, Weft_Float:$dy);
+  let results = (outs Weft_Float:$dx);
+  let assemblyFormat = "$fn $x `,` $dy attr-dict `:` functional-type(operands, results)";
+}
+
+def Weft_BinaryOp : Weft_Diff<"binary"> {
+  let summary = "z = x op y; axes line up by name, what one side lacks is repeated";
+  let description = [{
+    Constraints: one side holds all axes of the other (C1), with equal sizes
+    (C2), and its type is the result's (C3).
+  }];
+  let arguments = (ins Weft_BinaryFn:$fn, Weft_Float:$x, Weft_Float:$y);
+  let results = (outs Weft_Float:$z);
+  let assemblyFormat = "$fn $x `,` $y attr-dict `:` functional-type(operands, results)";
+}
+
+def Weft_SumToOp : Weft_PureOp<"sum_to", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "sums over every axis that the result lacks";
+  let description = [{
+    Constraints: the result's axes are axes of `x` (C1), with equal sizes (C2).
+    With `init`, its value is added.
+  }];
+  let arguments = (ins Weft_Float:$x, Optional<Weft_Float>:$init);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$x (`init` $init^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_PartialSumOp : Weft_PureOp<"partial_sum"> {
+  let summary = "sum_to, one part for each chunk of rows";
+  let description = [{
+    The axes `rows` (outermost of `x`, in order) are counted as one index of R
+    values; chunk c sums rows [c R / chunks, (c + 1) R / chunks). The result has
+    the axis `chunk` first and then those kept. Constraints: `x` starts with
+    `rows` (C1), which the result lacks (C2).
+  }];
+  let arguments = (ins Weft_Float:$x, StrArrayAttr:$rows);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$x `over` $rows attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_DropoutOp : Weft_Diff<"dropout"> {
+  let summary = "zeroes each element with probability `rate`, scales the others by 1 / (1 - rate)";
+  let description = [{
+    Element i is kept when the Philox number of (`noise`, `stream`, i) is at
+    least `rate`: the mask is the same on every device and needs no memory.
+    Without `noise` (evaluation) it is the identity.
+  }];
+  let arguments = (ins Weft_Float:$x, Optional<Weft_Int>:$noise, Weft_Number:$rate, StrAttr:$stream);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x (`noise` $noise^)? $stream attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Rows: functions of the last axis
+//===----------------------------------------------------------------------===//
+
+class Weft_RowOp<string mnemonic, string formula> : Weft_Diff<mnemonic> {
+  let summary = formula;
+  let description = [{ Constraints: `x` has at least one axis (C1). `eps` is in units of x^2. }];
+  let arguments = (ins Weft_Float:$x, Weft_Number:$eps);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+class Weft_RowGradOp<string mnemonic, string formula> : Weft_Inferred<mnemonic> {
+  let summary = formula;
+  let description = [{ Statistics are computed again from `x`. Constraints: `dy` has the type of `x` (C1). }];
+  let arguments = (ins Weft_Float:$x, Weft_Float:$dy, Weft_Number:$eps);
+  let results = (outs Weft_Float:$dx);
+  let assemblyFormat = "$x `,` $dy attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_LayerNormOp : Weft_RowOp<"layer_norm", "y = (x - mean) / sqrt(var + eps), over the last axis">;
+def Weft_LayerNormGradOp : Weft_RowGradOp<"layer_norm_grad",
+    "dx = r (dy - mean(dy) - y mean(dy y)), r = 1 / sqrt(var + eps)">;
+def Weft_RmsNormOp : Weft_RowOp<"rms_norm", "y = x / sqrt(mean(x^2) + eps), over the last axis">;
+def Weft_RmsNormGradOp : Weft_RowGradOp<"rms_norm_grad",
+    "dx = r (dy - y mean(dy y)), r = 1 / sqrt(mean(x^2) + eps)">;
+
+def Weft_SoftmaxOp : Weft_Diff<"softmax"> {
+  let summary = "y = exp(x - max) / sum exp(x - max), over the last axis";
+  let arguments = (ins Weft_Float:$x);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+def Weft_SoftmaxGradOp : Weft_Inferred<"softmax_grad"> {
+  let summary = "dx = y (dy - sum(dy y))";
+  let arguments = (ins Weft_Float:$y, Weft_Float:$dy);
+  let results = (outs Weft_Float:$dx);
+  let assemblyFormat = "$y `,` $dy attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_RopeOp : Weft_Diff<"rope"> {
+  let summary = "rotates pairs (x[i], x[i + half]) of the last axis by position * base^(-i / half)";
+  let description = [{
+    (y[i], y[i + half]) = (x[i] cos - x[i + half] sin, x[i] sin + x[i + half] cos);
+    with `inverse` the angle is negated, which is the gradient. `table`
+    (tensor<L x half x 2>: cos, sin) is what compiled kernels read; it changes
+    no value. Source: arXiv:2104.09864, halves paired.
+
+    Constraints: the last axis is even (C1); `position` is int over axes of `x` (C2).
+  }];
+  let arguments = (ins Weft_Float:$x, Weft_Int:$position, Optional<Weft_Float>:$table,
+                   Weft_Number:$base, UnitAttr:$inverse);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x `,` $position (`table` $table^)? (`inverse` $inverse^)? attr-dict "
+                       "`:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Products and look-ups
+//===----------------------------------------------------------------------===//
+
+def Weft_ContractOp : Weft_PureOp<"contract", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "sums over the axes that both sides have and the result lacks";
+  let description = [{
+    result[r] = init[r] + sum_s a[...] b[...]. Axes of the result that both
+    sides have line up and are not summed. Constraints: each axis of the result is an axis of `a` or `b`
+    (C1); each other axis is in both (C2); sizes of one name are equal (C3).
+  }];
+  let arguments = (ins Weft_Float:$a, Weft_Float:$b, Optional<Weft_Float>:$init);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$a `,` $b (`init` $init^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_GatherOp : Weft_Diff<"gather"> {
+  let summary = "rows of a table: y[i..., c...] = table[index[i...], c...]";
+  let description = [{ An index outside the table gives a row of zeros in kernels and an error in the interpreter. }];
+  let arguments = (ins Weft_Float:$table, Weft_Int:$index);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$table `,` $index attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_GatherGradOp : Weft_PureOp<"gather_grad"> {
+  let summary = "dtable[r, c...] = init + sum of dy over the places where index is r, in order of place";
+  let arguments = (ins Weft_Int:$index, Weft_Float:$dy, Optional<Weft_Float>:$init);
+  let results = (outs Weft_Float:$dtable);
+  let assemblyFormat = "$index `,` $dy (`init` $init^)? attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_PositionOp : Weft_Inferred<"position"> {
+  let summary = "index inside the document: offset + i - doc_start[i]";
+  let arguments = (ins Weft_Int:$doc_start, Optional<Weft_Int>:$offset);
+  let results = (outs Weft_Int:$result);
+  let assemblyFormat = "$doc_start (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Weft_DocumentOp : Weft_Inferred<"document"> {
+  let summary = "number of the document in its row, from 0: how often doc_start changed before";
+  let arguments = (ins Weft_Int:$doc_start);
+  let results = (outs Weft_Int:$result);
+  let assemblyFormat = "$doc_start attr-dict `:` functional-type(operands, results)";
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+def Weft_AttendOp : Weft_Inferred<"attend", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "causal attention inside one document, with a window per head";
+  let description = [{
+    Query i of head h (at place g = offset + i) sees keys j with
+    max(doc_start[i], g - windows[h] + 1) <= j <= g:
+
+    ```
+    s[j]   = scale * sum_c q[i, h, c] k[j, kv(h), c]
+    lse    = log sum_j exp(s[j])
+    out[i] = sum_j exp(s[j] - lse) v[j, kv(h)]
+    ```
+
+    q: [batch, pos, heads..., channel]; k, v: [batch, keys, kv..., channel],
+    where `keys` is `pos` or the axis of a cache. Heads are counted row-major
+    over q's axes between pos and channel. k and v are shared along the head
+    axes that they lack, by name: kv(h) is the row-major number of the axes
+    they have. While the model is rolled the window is the formula `window`;
+    then it is the operand `windows` (int32, one a head, at least 1).
+
+    Constraints: q has `batch`, `pos` first and one axis last (C1); k has axes
+    of q but for `keys` (C2); v as k but for its channel (C3); windows has one
+    value a head (C4); doc_start is int [batch, pos] (C5).
+  }];
+  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Optional<Weft_Int>:$windows,
+                   Optional<Weft_Int>:$doc_start, Optional<Weft_Int>:$offset,
+                   Weft_Number:$scale, OptionalAttr<Weft_FormulaAttr>:$window);
+  let results = (outs Weft_Float:$out, Weft_Float:$lse);
+  let assemblyFormat = "$q `,` $k `,` $v (`windows` $windows^)? (`documents` $doc_start^)? (`offset` $offset^)? "
+                       "(`window` $window^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_AttendGradQueryOp : Weft_PureOp<"attend_grad_query"> {
+  let summary = "first pass of the backward of attend: dq, and delta = rowsum(dout out)";
+  let description = [{
+    p[j] = exp(s[j] - lse); ds[j] = p[j] (sum_c dout[c] v[j, c] - delta);
+    dq = scale * sum_j ds[j] k[j]. `delta` has the type of `lse`.
+  }];
+  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Int:$windows, Weft_Int:$doc_start,
+                   Weft_Float:$out, Weft_Float:$lse, Weft_Float:$dout, Weft_Number:$scale);
+  let results = (outs Weft_Float:$dq, Weft_Float:$delta);
+  let assemblyFormat = "$q `,` $k `,` $v `windows` $windows `documents` $doc_start `,` $out `,` $lse `,` $dout "
+                       "attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_AttendGradKeyValueOp : Weft_PureOp<"attend_grad_key_value"> {
+  let summary = "second pass of the backward of attend: dk = scale sum ds q, dv = sum p dout, over the group";
+  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Int:$windows, Weft_Int:$doc_start,
+                   Weft_Float:$lse, Weft_Float:$delta, Weft_Float:$dout, Weft_Number:$scale);
+  let results = (outs Weft_Float:$dk, Weft_Float:$dv);
+  let assemblyFormat = "$q `,` $k `,` $v `windows` $windows `documents` $doc_start `,` $lse `,` $delta `,` $dout "
+                       "attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_CacheUpdateOp : Weft_PureOp<"cache_update"> {
+  let summary = "writes `value` into `cache` at places offset, offset + 1, ... of its second axis";
+  let description = [{
+    cache: [batch, keys, ...]; value: [batch, pos, ...]. Constraints: the other
+    axes agree (C1); the result has the type of the cache (C2).
+  }];
+  let arguments = (ins Weft_Float:$cache, Weft_Float:$value, Weft_Int:$offset);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$cache `,` $value `,` $offset attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+//===----------------------------------------------------------------------===//
+// Loss
+//===----------------------------------------------------------------------===//
+
+def Weft_CrossEntropyOp : Weft_Inferred<"cross_entropy", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "sum over counted targets of the negative log-likelihood";
+  let description = [{
+    Row r with target t >= 0 adds weight[r] (lse - (1 - smoothing) x[t] -
+    smoothing mean(x) + z lse^2); a target of -1 adds nothing. The mean over
+    counted targets is the recipe's business. Constraints: logits = targets'
+    axes and one more, last (C1).
+  }];
+  let arguments = (ins Weft_Float:$logits, Weft_Int:$targets, Optional<Weft_Float>:$weight,
+                   Weft_Number:$z, Weft_Number:$smoothing);
+  let results = (outs Weft_Float:$loss);
+  let assemblyFormat = "$logits `,` $targets (`weight` $weight^)? attr-dict "
+                       "`:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_CrossEntropyGradOp : Weft_Inferred<"cross_entropy_grad"> {
+  let summary = "dlogits of cross_entropy for a gradient of 1, and the loss of each row";
+  let arguments = (ins Weft_Float:$logits, Weft_Int:$targets, Optional<Weft_Float>:$weight,
+                   Weft_Number:$z, Weft_Number:$smoothing);
+  let results = (outs Weft_Float:$dlogits, Weft_Float:$row_loss);
+  let assemblyFormat = "$logits `,` $targets (`weight` $weight^)? attr-dict "
+                       "`:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_LossHeadOp : Weft_Inferred<"loss_head", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "product with the output table and cross entropy, chunked over tokens: logits are never whole";
+  let description = [{
+    loss = cross_entropy(contract(x, table), targets). x: targets' axes and
+    `dim`; table: [vocab, dim] or [dim, vocab].
+  }];
+  let arguments = (ins Weft_Float:$x, Weft_Float:$table, Weft_Int:$targets, Optional<Weft_Float>:$weight,
+                   Weft_Number:$z, Weft_Number:$smoothing);
+  let results = (outs Weft_Float:$loss);
+  let assemblyFormat = "$x `,` $table `,` $targets (`weight` $weight^)? attr-dict "
+                       "`:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_LossHeadGradOp : Weft_Inferred<"loss_head_grad", [AttrSizedOperandSegments]> {
+  let summary = "loss, dx and dtable of loss_head for a gradient of 1, in the same loop over tokens";
+  let description = [{ With `init`, dtable = init + the sum. }];
+  let arguments = (ins Weft_Float:$x, Weft_Float:$table, Weft_Int:$targets, Optional<Weft_Float>:$weight,
+                   Optional<Weft_Float>:$init, Weft_Number:$z, Weft_Number:$smoothing);
+  let results = (outs Weft_Float:$loss, Weft_Float:$dx, Weft_Float:$dtable);
+  let assemblyFormat = "$x `,` $table `,` $targets (`weight` $weight^)? (`init` $init^)? "
+                       "attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+//===----------------------------------------------------------------------===//
+// Optimiser
+//===----------------------------------------------------------------------===//
+
+def Weft_NormOp : Weft_PureOp<"norm"> {
+  let summary = "norm = factor sqrt(sum x^2), summed in float64 in fixed chunks";
+  let arguments = (ins Weft_Float:$x, Weft_Float:$factor);
+  let results = (outs Weft_Float:$norm);
+  let assemblyFormat = "$x `,` $factor attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_ClipScaleOp : Weft_PureOp<"clip_scale"> {
+  let summary = "what gradients are multiplied by: factor min(1, clip / (norm + 1e-6)); NaN if norm is not finite";
+  let description = [{ `clip` 0: no clipping. }];
+  let arguments = (ins Weft_Float:$norm, Weft_Float:$factor, F64Attr:$clip);
+  let results = (outs Weft_Float:$scale);
+  let assemblyFormat = "$norm `,` $factor $clip attr-dict `:` functional-type(operands, results)";
+}
+
+def Weft_AdamWOp : Weft_PureOp<"adamw"> {
+  let summary = "one AdamW step, element by element";
+  let description = [{
+    hyper = (rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t)); g = scale * grad;
+
+    ```
+    m' = beta1 m + (1 - beta1) g
+    v' = beta2 v + (1 - beta2) g^2
+    p' = p (1 - rate decay) - rate (m' c1) / (sqrt(v' c2) + eps)
+    ```
+
+    A scale that is NaN leaves p, m and v as they are (a skipped step).
+    Source: arXiv:1711.05101, as torch.optim.AdamW.
+  }];
+  let arguments = (ins Weft_Float:$p, Weft_Float:$m, Weft_Float:$v, Weft_Float:$grad, Weft_Float:$hyper,
+                   Weft_Float:$scale, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$decay);
+  let results = (outs Weft_Float:$new_p, Weft_Float:$new_m, Weft_Float:$new_v);
+  let assemblyFormat = "$p `,` $m `,` $v `,` $grad `hyper` $hyper `scale` $scale `betas` $beta1 `,` $beta2 "
+                       "`eps` $eps `decay` $decay attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+#endif // WEFT_COMPUTE_OPS_TD
