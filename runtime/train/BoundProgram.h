@@ -1,0 +1,47 @@
+//===- BoundProgram.h - A program with tensors for its ports ----*- C++ -*-===//
+#pragma once
+
+#include "runtime/Machine.h"
+
+#include <string>
+#include <vector>
+
+namespace weft::rt {
+
+/// One program of a machine with a tensor for each port, allocated once and
+/// reused by every run.
+class BoundProgram {
+public:
+  /// `machine` must outlive the result. Errors: NotFound lists the programs that
+  /// the executable has.
+  static absl::StatusOr<BoundProgram> bind(Machine &machine, const std::string &name);
+
+  bool hasInput(const std::string &port) const;
+  /// Errors: NotFound lists the ports; InvalidArgument with both types and shapes.
+  absl::Status setInput(const std::string &port, Tensor value);
+  /// Sets a float scalar or vector of F32 or F64, as the port's type asks.
+  absl::Status setFloats(const std::string &port, const std::vector<double> &values);
+  absl::Status run();
+  absl::StatusOr<const Tensor *> result(const std::string &port) const;
+  /// A result of one float.
+  absl::StatusOr<double> number(const std::string &port) const;
+
+  const Program &program() const { return *description; }
+
+private:
+  BoundProgram(Machine &machine, const Program &program);
+  Machine *machine;
+  const Program *description;
+  std::vector<Tensor> inputs, results;
+};
+
+/// The program `name` of `executable`, or null.
+const Program *findProgram(const Executable &executable, const std::string &name);
+
+/// Element `index` of an F32, F64 or BF16 tensor.
+double floatAt(const Tensor &tensor, int64_t index);
+
+/// Whether all elements are finite; other than float types always are.
+bool allFinite(const Tensor &tensor);
+
+} // namespace weft::rt

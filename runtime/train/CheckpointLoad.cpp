@@ -1,0 +1,140 @@
+//===- CheckpointLoad.cpp - Reading a saved run -----------------*- C++ -*-===//
+#include "runtime/core/File.h"
+#include "runtime/core/Safetensors.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/State.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace weft::rt {
+namespace {
+
+constexpr uint64_t kMaxInfoBytes = 64u << 20;
+
+/// Stores `value` in `into`, or keeps the first error in `status`.
+template <typename T> void take(absl::StatusOr<T> value, T &into, absl::Status &status) {
+  if (value.ok())
+    into = *std::move(value);
+  else if (status.ok())
+    status = value.status();
+}
+
+/// "a, b, c and 12 more".
+std::string someOf(const std::vector<std::string> &names) {
+  constexpr size_t kShown = 5;
+  std::vector<std::string> first(names.begin(), names.begin() + std::min(names.size(), kShown));
+  std::string text = absl::StrJoin(first, ", ");
+  if (names.size() > kShown)
+    absl::StrAppend(&text, " and ", names.size() - kShown, " more");
+  return text;
+}
+
+/// Names and shapes of the entries of `role` against those of `file`, both ways.
+absl::Status compare(const Executable &executable, StateEntry::Role role, const SafetensorsFile &file) {
+  std::vector<std::string> absent, unknown;
+  std::set<std::string> known;
+  for (const StateEntry &entry : executable.states) {
+    if (entry.role != role)
+      continue;
+    known.insert(entry.name);
+    auto found = file.tensors().find(entry.name);
+    if (found == file.tensors().end())
+      absent.push_back(entry.name);
+    else if (found->second.shape != entry.shape)
+      return absl::FailedPreconditionError(absl::StrCat("'", file.path(), "' tensor '", entry.name,
+                                                        "': the model has shape ", describeShape(entry.shape),
+                                                        ", the file ", describeShape(found->second.shape)));
+  }
+  for (const auto &[name, info] : file.tensors())
+    if (!known.contains(name))
+      unknown.push_back(name);
+  if (absent.empty() && unknown.empty())
+    return absl::OkStatus();
+  std::string text = absl::StrCat("'", file.path(), "' does not fit the model '", executable.model, "'");
+  if (!absent.empty())
+    absl::StrAppend(&text, "; it lacks: ", someOf(absent));
+  if (!unknown.empty())
+    absl::StrAppend(&text, "; the model lacks: ", someOf(unknown));
+  return absl::FailedPreconditionError(text);
+}
+
+absl::Status copyIn(Machine &machine, StateEntry::Role role, const SafetensorsFile &file) {
+  for (const StateEntry &entry : machine.executable().states) {
+    if (entry.role != role)
+      continue;
+    absl::StatusOr<Tensor> value = file.readAs(entry.name, entry.type);
+    if (!value.ok())
+      return value.status();
+    if (absl::Status status = machine.writeState(entry.name, *value); !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<CheckpointInfo> readCheckpointInfo(const std::string &checkpoint) {
+  const std::string path = absl::StrCat(checkpoint, "/run.json"), what = absl::StrCat("'", path, "'");
+  absl::StatusOr<std::string> text = readFile(path, kMaxInfoBytes);
+  if (!text.ok())
+    return text.status();
+  absl::StatusOr<Json> json = parseJson(*text, what);
+  if (!json.ok())
+    return json.status();
+  absl::StatusOr<int64_t> format = int64Of(*json, "format", what);
+  if (!format.ok())
+    return format.status();
+  if (*format != 1)
+    return absl::DataLossError(
+        absl::StrCat(what, ": expected format 1, found ", *format, ": written by a newer version"));
+  CheckpointInfo info;
+  absl::Status status;
+  take(stringOf(*json, "model", what), info.model, status);
+  take(stringOf(*json, "build", what), info.build, status);
+  take(stringOf(*json, "source", what), info.source, status);
+  take(int64Of(*json, "step", what), info.step, status);
+  take(int64Of(*json, "total_steps", what), info.totalSteps, status);
+  take(int64Of(*json, "tokens", what), info.tokens, status);
+  take(int64Of(*json, "skipped", what), info.skipped, status);
+  take(int64Of(*json, "rows", what), info.rows, status);
+  take(int64Of(*json, "positions", what), info.positions, status);
+  take(numberOf(*json, "seconds", what), info.seconds, status);
+  take(uint64Of(*json, "seed", what), info.seed, status);
+  if (!status.ok())
+    return status;
+  info.decisions = json->value("decisions", Json());
+  if (info.step < 0 || info.skipped < 0 || info.skipped > info.step || info.tokens < 0)
+    return absl::DataLossError(absl::StrCat(what, ": step ", info.step, ", skipped ", info.skipped,
+                                            " and tokens ", info.tokens, " can't be"));
+  return info;
+}
+
+absl::Status loadCheckpoint(const std::string &checkpoint, Machine &machine, LoadPart part) {
+  absl::StatusOr<SafetensorsFile> model =
+      SafetensorsFile::open(absl::StrCat(checkpoint, "/model.safetensors"));
+  if (!model.ok())
+    return model.status();
+  const Executable &executable = machine.executable();
+  if (absl::Status status = compare(executable, StateEntry::Role::Parameter, *model); !status.ok())
+    return status;
+  if (part == LoadPart::ParametersAndMoments) {
+    absl::StatusOr<SafetensorsFile> state =
+        SafetensorsFile::open(absl::StrCat(checkpoint, "/state.safetensors"));
+    if (!state.ok())
+      return state.status();
+    if (absl::Status status = compare(executable, StateEntry::Role::Moment, *state); !status.ok())
+      return status;
+    if (absl::Status status = copyIn(machine, StateEntry::Role::Moment, *state); !status.ok())
+      return status;
+  } else if (absl::Status status = zeroState(machine, StateEntry::Role::Moment); !status.ok()) {
+    return status;
+  }
+  if (absl::Status status = copyIn(machine, StateEntry::Role::Parameter, *model); !status.ok())
+    return status;
+  return zeroState(machine, StateEntry::Role::Gradient);
+}
+
+} // namespace weft::rt

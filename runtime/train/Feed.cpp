@@ -1,0 +1,19 @@
+//===- Feed.cpp - A batch through a program ---------------------*- C++ -*-===//
+#include "runtime/train/Feed.h"
+
+namespace weft::rt {
+
+absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch) {
+  const std::pair<const char *, Tensor *> ports[] = {
+      {"tokens", &batch.tokens}, {"targets", &batch.targets}, {"doc_start", &batch.docStart}};
+  // A model without attention reads no doc_start, and has no such port.
+  for (auto [name, tensor] : ports)
+    if (program.hasInput(name))
+      if (absl::Status status = program.setInput(name, std::move(*tensor)); !status.ok())
+        return status;
+  if (absl::Status status = program.run(); !status.ok())
+    return status;
+  return program.number("loss_sum");
+}
+
+} // namespace weft::rt

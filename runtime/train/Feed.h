@@ -1,0 +1,13 @@
+//===- Feed.h - A batch through a program -----------------------*- C++ -*-===//
+#pragma once
+
+#include "runtime/data/Batches.h"
+#include "runtime/train/BoundProgram.h"
+
+namespace weft::rt {
+
+/// Sets tokens, targets and doc_start (each if the program reads it), runs, and
+/// gives loss_sum. Errors: of the program; InvalidArgument with both shapes.
+absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch);
+
+} // namespace weft::rt

@@ -1,0 +1,205 @@
+//===- Train.cpp - The training loop: start, order, end ---------*- C++ -*-===//
+#include "runtime/train/Train.h"
+
+#include "runtime/core/File.h"
+#include "runtime/train/State.h"
+#include "runtime/train/Trainer.h"
+
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace weft::rt {
+
+Trainer::Trainer(Machine &machine, const Recipe &recipe, const TrainData &data, const EvalData *eval,
+                 RunDirectory &run, const TrainOptions &options, Console &console, BoundProgram micro,
+                 BoundProgram update)
+    : machine(machine), recipe(recipe), data(data), eval(eval), run(run), options(options), console(console),
+      micro(std::move(micro)), update(std::move(update)), progress(console, data.steps()) {
+  summary.totalSteps = data.steps();
+  summary.loss = std::nan("");
+}
+
+double Trainer::elapsed() const {
+  return secondsBefore + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+CheckpointInfo Trainer::info() const {
+  CheckpointInfo info;
+  info.model = machine.executable().model;
+  info.build = machine.executable().build;
+  info.step = summary.step;
+  info.totalSteps = summary.totalSteps;
+  info.tokens = summary.tokens;
+  info.skipped = summary.skipped;
+  info.seconds = elapsed();
+  info.seed = recipe.seed;
+  info.rows = data.tokensPerStep() / data.positions();
+  info.positions = data.positions();
+  info.source = run.source();
+  info.decisions = options.decisions;
+  return info;
+}
+
+/// Every hyper.G that `update` reads must have an optimiser in the recipe.
+absl::Status Trainer::checkGroups() const {
+  for (const Port &port : update.program().inputs) {
+    size_t group = 0;
+    if (absl::StartsWith(port.name, "hyper.") &&
+        (!absl::SimpleAtoi(port.name.substr(6), &group) || group >= recipe.optimizers.size()))
+      return absl::InvalidArgumentError(absl::StrCat("program 'update' reads '", port.name,
+                                                     "', the recipe has ", recipe.optimizers.size(),
+                                                     " optimisers"));
+  }
+  return absl::OkStatus();
+}
+
+/// A full disk is better found now than after the first epoch.
+absl::Status Trainer::checkRoom() const {
+  const uint64_t needed = checkpointBytes(machine.executable(), info());
+  absl::StatusOr<uint64_t> available = freeBytes(run.checkpoints());
+  if (!available.ok() || *available >= needed)
+    return available.status();
+  return absl::ResourceExhaustedError(absl::StrCat("no room for a checkpoint in '", run.checkpoints(),
+                                                   "': needed ", describeBytes(needed), ", free ",
+                                                   describeBytes(*available), "; choose another --out"));
+}
+
+absl::Status Trainer::begin() {
+  if (absl::Status status = checkGroups(); !status.ok())
+    return status;
+  if (absl::Status status = checkRoom(); !status.ok())
+    return status;
+  if (options.resume) {
+    absl::StatusOr<std::string> checkpoint = findCheckpoint(run.path());
+    if (checkpoint.ok())
+      return resumeFrom(*checkpoint);
+    console.line(absl::StrCat("no checkpoint in '", run.path(), "' yet: starting from step 0"));
+    if (absl::Status status = run.trimLog(0); !status.ok())
+      return status;
+  }
+  return initializeState(machine, recipe.seed);
+}
+
+absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
+  absl::StatusOr<CheckpointInfo> saved = readCheckpointInfo(checkpoint);
+  if (!saved.ok())
+    return saved.status();
+  if (absl::Status status = loadCheckpoint(checkpoint, machine, LoadPart::ParametersAndMoments); !status.ok())
+    return status;
+  const CheckpointInfo now = info();
+  if (saved->totalSteps != now.totalSteps)
+    console.line(absl::StrCat("warning: the run was planned for ", saved->totalSteps, " steps, now for ",
+                              now.totalSteps, ": rates of the schedule change from here on"));
+  if (saved->seed != now.seed)
+    console.line(absl::StrCat("warning: the seed was ", saved->seed, ", now ", now.seed,
+                              ": the order of the data changes from here on"));
+  if (saved->rows != now.rows || saved->positions != now.positions)
+    console.line(
+        absl::StrFormat("warning: a batch was %d x %d, now %d x %d: rows already seen may come again",
+                        saved->rows, saved->positions, now.rows, now.positions));
+  summary.step = savedStep = saved->step;
+  summary.tokens = saved->tokens;
+  summary.skipped = saved->skipped;
+  summary.checkpoint = checkpoint;
+  secondsBefore = saved->seconds;
+  console.line(absl::StrCat("resuming '", checkpoint, "' at step ", saved->step, " of ", now.totalSteps));
+  return run.trimLog(saved->step);
+}
+
+absl::StatusOr<TrainSummary> Trainer::go() {
+  if (absl::Status status = begin(); !status.ok())
+    return status;
+  const int64_t end = std::min(summary.totalSteps, options.until.value_or(summary.totalSteps));
+  while (summary.step < end) {
+    absl::StatusOr<Step> done = step(summary.step + 1);
+    if (!done.ok())
+      return done.status();
+    const bool last = summary.step == end;
+    if (stepsDone == 1 || last || done->skipped || summary.step % std::max<int64_t>(recipe.logEvery, 1) == 0)
+      if (absl::Status status = logStep(*done); !status.ok())
+        return status;
+    if (recipe.evalEvery > 0 && summary.step % recipe.evalEvery == 0)
+      if (absl::Status status = runEval(); !status.ok())
+        return status;
+    if (recipe.saveEvery > 0 && summary.step % recipe.saveEvery == 0)
+      if (absl::Status status = save(); !status.ok())
+        return status;
+    if (!last && options.stop && options.stop()) {
+      summary.interrupted = true;
+      break;
+    }
+  }
+  // The evaluation comes after the save: what it takes to lose is then on disk.
+  if (absl::Status status = save(); !status.ok())
+    return status;
+  if (summary.step == summary.totalSteps)
+    if (absl::Status status = runEval(); !status.ok())
+      return status;
+  summary.seconds = elapsed();
+  if (stepSeconds > 0)
+    summary.tokensPerSecond = static_cast<double>(stepsDone * data.tokensPerStep()) / stepSeconds;
+  return summary;
+}
+
+absl::Status Trainer::logStep(const Step &step) {
+  TrainLine line;
+  line.step = summary.step;
+  line.tokens = summary.tokens;
+  line.loss = step.loss;
+  line.rate = step.rate;
+  line.gradNorm = step.gradNorm;
+  line.skipped = summary.skipped;
+  const double interval = stepSeconds - secondsLogged;
+  line.tokensPerSecond =
+      static_cast<double>((stepsDone - stepsLogged) * data.tokensPerStep()) / std::max(interval, 1e-9);
+  line.seconds = elapsed();
+  stepsLogged = stepsDone;
+  secondsLogged = stepSeconds;
+  return run.log(toJson(line));
+}
+
+absl::Status Trainer::runEval() {
+  if (!eval || evaluatedStep == summary.step)
+    return absl::OkStatus();
+  absl::StatusOr<EvalResult> result = evaluate(machine, *eval);
+  if (!result.ok())
+    return result.status();
+  evaluatedStep = summary.step;
+  summary.eval = *result;
+  console.line(absl::StrFormat("step %d: held-out loss %.4f, perplexity %.2f, %d targets, %s", summary.step,
+                               result->loss, result->perplexity, result->targets,
+                               describeSeconds(result->seconds)));
+  return run.log(
+      toJson(EvalLine{summary.step, result->loss, result->perplexity, result->targets, result->seconds}));
+}
+
+absl::Status Trainer::save() {
+  if (savedStep == summary.step)
+    return absl::OkStatus();
+  absl::StatusOr<std::string> saved = saveCheckpoint(run.checkpoints(), machine, info(), recipe.saveKeep);
+  if (!saved.ok())
+    return saved.status();
+  savedStep = summary.step;
+  summary.checkpoint = *saved;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TrainSummary> train(Machine &machine, const Recipe &recipe, const TrainData &data,
+                                   const EvalData *eval, RunDirectory &run, const TrainOptions &options) {
+  absl::StatusOr<BoundProgram> micro = BoundProgram::bind(machine, "micro");
+  if (!micro.ok())
+    return micro.status();
+  absl::StatusOr<BoundProgram> update = BoundProgram::bind(machine, "update");
+  if (!update.ok())
+    return update.status();
+  Console silent(nullptr);
+  Trainer trainer(machine, recipe, data, eval, run, options, options.console ? *options.console : silent,
+                  *std::move(micro), *std::move(update));
+  return trainer.go();
+}
+
+} // namespace weft::rt

@@ -1,0 +1,149 @@
+//===- TrainStep.cpp - The training loop: one step --------------*- C++ -*-===//
+#include "runtime/train/Feed.h"
+#include "runtime/train/LearningRate.h"
+#include "runtime/train/Reducer.h"
+#include "runtime/train/State.h"
+#include "runtime/train/Trainer.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::rt {
+namespace {
+
+constexpr int64_t kMaxSkippedInRow = 50;
+/// Naming a broken gradient costs a step; after a few it is known.
+constexpr int64_t kMaxSkipsReported = 3;
+
+} // namespace
+
+/// hyper.G = rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t); t counts the updates that
+/// were made, as moments of skipped steps stay what they were.
+absl::Status Trainer::setRates(int64_t number) {
+  const double share = rateShare(recipe.schedule, number, summary.totalSteps);
+  const auto updates = static_cast<double>(number - summary.skipped);
+  for (size_t group = 0; group < recipe.optimizers.size(); ++group) {
+    const std::string port = absl::StrCat("hyper.", group);
+    const Optimizer &optimizer = recipe.optimizers[group];
+    if (!update.hasInput(port))
+      continue; // no parameter belongs to it
+    absl::Status status =
+        update.setFloats(port, {optimizer.lr * share, 1 / (1 - std::pow(optimizer.beta1, updates)),
+                                1 / (1 - std::pow(optimizer.beta2, updates))});
+    if (!status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+/// The step itself; nothing of the trainer's own state changes.
+absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
+  Reducer reducer;
+  for (int64_t i = 0; i < data.microBatches(); ++i) {
+    absl::StatusOr<Batch> batch = data.at(number - 1, i);
+    if (!batch.ok())
+      return batch.status();
+    const int64_t counted = batch->counted;
+    absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch));
+    if (!sum.ok())
+      return sum.status();
+    reducer.add(*sum, counted);
+  }
+  Step step;
+  step.loss = reducer.mean();
+  step.rate = recipe.optimizers.empty()
+                  ? 0
+                  : recipe.optimizers[0].lr * rateShare(recipe.schedule, number, summary.totalSteps);
+  if (reducer.targets() == 0) { // no gradient: an update would only decay weights and moments
+    step.skipped = true;
+    return step;
+  }
+  if (absl::Status status = setRates(number); !status.ok())
+    return status;
+  if (absl::Status status = update.setFloats("inverse_count", {1 / static_cast<double>(reducer.targets())});
+      !status.ok())
+    return status;
+  if (absl::Status status = update.run(); !status.ok())
+    return status;
+  absl::StatusOr<double> norm = update.number("grad_norm");
+  if (!norm.ok())
+    return norm.status();
+  step.gradNorm = *norm;
+  step.skipped = !std::isfinite(*norm);
+  return step;
+}
+
+absl::StatusOr<Trainer::Step> Trainer::step(int64_t number) {
+  const auto before = std::chrono::steady_clock::now();
+  absl::StatusOr<Step> done = takeStep(number);
+  if (!done.ok())
+    return done;
+  stepSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  ++stepsDone;
+  summary.step = number;
+  summary.tokens += data.tokensPerStep();
+  summary.loss = done->loss;
+  skippedInRow = done->skipped ? skippedInRow + 1 : 0;
+  if (done->skipped) {
+    ++summary.skipped;
+    if (absl::Status status = reportSkip(number, *done); !status.ok())
+      return status;
+  }
+  const double speed = static_cast<double>(stepsDone * data.tokensPerStep()) / std::max(stepSeconds, 1e-9);
+  progress.update(number, done->loss, speed,
+                  static_cast<double>((summary.totalSteps - number) * data.tokensPerStep()) / speed);
+  return done;
+}
+
+absl::Status Trainer::reportSkip(int64_t number, const Step &step) {
+  if (skippedInRow >= kMaxSkippedInRow)
+    return absl::FailedPreconditionError(
+        absl::StrCat("stopped at step ", number, ": ", skippedInRow,
+                     " steps in a row without a usable gradient; weights are those of step ",
+                     number - skippedInRow, "; lower the rate, or lengthen the warm-up"));
+  if (++skipsReported > kMaxSkipsReported)
+    return absl::OkStatus();
+  std::string text = absl::StrCat("warning: step ", number, " skipped: ");
+  if (std::isfinite(step.gradNorm)) {
+    absl::StrAppend(&text, "it has no target");
+  } else {
+    absl::StatusOr<std::string> broken = firstBroken(number);
+    if (!broken.ok())
+      return broken.status();
+    absl::StrAppend(&text, "gradient norm ", step.gradNorm, ", loss ", step.loss,
+                    broken->empty() ? ", each gradient alone is finite"
+                                    : absl::StrCat(", first broken gradient '", *broken, "'"));
+  }
+  console.line(absl::StrCat(text, "; weights unchanged, ", summary.skipped, " skipped so far"));
+  return absl::OkStatus();
+}
+
+/// Computes the gradients of a skipped step again (the weights did not change)
+/// to name the first that is not finite; empty when all are.
+absl::StatusOr<std::string> Trainer::firstBroken(int64_t number) {
+  for (int64_t i = 0; i < data.microBatches(); ++i) {
+    absl::StatusOr<Batch> batch = data.at(number - 1, i);
+    if (!batch.ok())
+      return batch.status();
+    if (absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch)); !sum.ok())
+      return sum.status();
+  }
+  std::string name;
+  for (const StateEntry &entry : machine.executable().states) {
+    if (entry.role != StateEntry::Role::Gradient)
+      continue;
+    absl::StatusOr<Tensor> gradient = machine.readState(entry.name);
+    if (!gradient.ok())
+      return gradient.status();
+    if (!allFinite(*gradient)) {
+      name = entry.name;
+      break;
+    }
+  }
+  if (absl::Status status = zeroState(machine, StateEntry::Role::Gradient); !status.ok())
+    return status;
+  return name;
+}
+
+} // namespace weft::rt

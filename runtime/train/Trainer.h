@@ -1,0 +1,62 @@
+//===- Trainer.h - The training loop's own state ----------------*- C++ -*-===//
+//
+// Private to runtime/train: Train.h is the way in.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/train/BoundProgram.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/Progress.h"
+#include "runtime/train/Train.h"
+
+namespace weft::rt {
+
+class Trainer {
+public:
+  Trainer(Machine &machine, const Recipe &recipe, const TrainData &data, const EvalData *eval,
+          RunDirectory &run, const TrainOptions &options, Console &console, BoundProgram micro,
+          BoundProgram update);
+
+  absl::StatusOr<TrainSummary> go();
+
+private:
+  struct Step {
+    double loss = 0, rate = 0, gradNorm = 0;
+    bool skipped = false;
+  };
+
+  absl::Status checkGroups() const;
+  absl::Status checkRoom() const;
+  absl::Status begin();
+  absl::Status resumeFrom(const std::string &checkpoint);
+  absl::StatusOr<Step> step(int64_t number);
+  absl::StatusOr<Step> takeStep(int64_t number);
+  absl::Status setRates(int64_t number);
+  absl::Status reportSkip(int64_t number, const Step &step);
+  absl::StatusOr<std::string> firstBroken(int64_t number);
+  absl::Status logStep(const Step &step);
+  absl::Status runEval();
+  absl::Status save();
+  CheckpointInfo info() const;
+  double elapsed() const;
+
+  Machine &machine;
+  const Recipe &recipe;
+  const TrainData &data;
+  const EvalData *eval;
+  RunDirectory &run;
+  const TrainOptions &options;
+  Console &console;
+  BoundProgram micro, update;
+  Progress progress;
+  TrainSummary summary;
+  int64_t savedStep = -1, evaluatedStep = -1;
+  int64_t skippedInRow = 0, skipsReported = 0;
+  int64_t stepsDone = 0, stepsLogged = 0; // of this call; up to the last log line
+  double stepSeconds = 0, secondsLogged = 0;
+  double secondsBefore = 0; // of the run before this call
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+
+} // namespace weft::rt
