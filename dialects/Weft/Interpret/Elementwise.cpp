@@ -27,9 +27,7 @@ LogicalResult evaluate(IntegersOp op, Frame &frame) {
 static constexpr double kTanhCubic = 0.044715;
 
 static double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-static double normalDensity(double x) {
-  return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
-}
+static double normalDensity(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi); }
 static double normalShare(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 static double tanhArgument(double x) {
   return std::sqrt(2 / std::numbers::pi) * (x + kTanhCubic * x * x * x);
@@ -161,9 +159,8 @@ LogicalResult evaluate(PartialSumOp op, Frame &frame) {
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
     for (int64_t row = chunk * rows / chunks; row < (chunk + 1) * rows / chunks; ++row) {
       int64_t i = row * width;
-      walk<1>(shapeOf(from).drop_front(count), {target}, [&](const std::array<int64_t, 1> &at) {
-        result.data[chunk * kept + at[0]] += x.data[i++];
-      });
+      walk<1>(shapeOf(from).drop_front(count), {target},
+              [&](const std::array<int64_t, 1> &at) { result.data[chunk * kept + at[0]] += x.data[i++]; });
     }
   return success();
 }

@@ -12,9 +12,7 @@ class Frame {
 public:
   explicit Frame(const States &states) : states(states) {}
 
-  void bind(mlir::Value value, Array array) {
-    values[value] = std::make_unique<Array>(std::move(array));
-  }
+  void bind(mlir::Value value, Array array) { values[value] = std::make_unique<Array>(std::move(array)); }
   const Array &operator[](mlir::Value value) const { return *values.find(value)->second; }
   /// Null for an optional operand that is not there.
   const Array *find(mlir::Value value) const { return value ? &(*this)[value] : nullptr; }

@@ -82,7 +82,8 @@ FailureOr<SmallVector<Array>> runBlock(Block &block, ArrayRef<Array> inputs, con
 }
 
 LogicalResult evaluate(FusedOp op, Frame &frame) {
-  auto results = runBlock(op.getBody().front(), copyOf(op.getOperands(), frame), frame.states, frame.assigned);
+  auto results =
+      runBlock(op.getBody().front(), copyOf(op.getOperands(), frame), frame.states, frame.assigned);
   if (failed(results))
     return failure();
   for (auto [result, array] : llvm::zip(op.getResults(), *results))

@@ -24,8 +24,7 @@ LogicalResult evaluate(GetOp op, Frame &frame) {
     return failure();
   Array &result = frame.make(op.getResult());
   if (contents->shape != result.shape)
-    return op.emitError() << "state entry @" << op.getState() << " holds another shape than "
-                          << op.getType();
+    return op.emitError() << "state entry @" << op.getState() << " holds another shape than " << op.getType();
   result.data = contents->data;
   return success();
 }
@@ -134,8 +133,8 @@ Array ropeTable(RankedTensorType type, double base) {
   int64_t positions = type.getDimSize(0), half = type.getDimSize(1);
   for (int64_t position = 0; position < positions; ++position)
     for (int64_t i = 0; i < half; ++i) {
-      double angle = static_cast<double>(position) *
-                     std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
+      double angle =
+          static_cast<double>(position) * std::pow(base, -static_cast<double>(i) / static_cast<double>(half));
       table.data[(position * half + i) * 2] = std::cos(angle);
       table.data[(position * half + i) * 2 + 1] = std::sin(angle);
     }
