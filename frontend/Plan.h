@@ -64,11 +64,11 @@ struct WindowsRule {
   Kind kind = Kind::Fixed;
   std::vector<int64_t> windows; // Fixed: one; Listed: one a head of a site; Random, Adaptive: candidates
   std::string file;
-  bool permuted = false;      // File
-  std::vector<double> share;  // Random: one a candidate, sum 1
-  bool redraw = false;        // Random
+  bool permuted = false;     // File
+  std::vector<double> share; // Random: one a candidate, sum 1
+  bool redraw = false;       // Random
   std::optional<uint64_t> seed;
-  When from;                  // step 0: from the start
+  When from; // step 0: from the start
   AdaptiveOptions adaptive;
   std::vector<int64_t> addressed; // heads that the address names, sorted
   std::vector<int64_t> heads;     // those that no narrower statement takes
@@ -106,7 +106,7 @@ struct FreezeRule {
 };
 
 struct DropRule {
-  std::string layer, branch; // block, ffn
+  std::string layer, branch;    // block, ffn
   std::vector<int64_t> indices; // layers that lose it, before dropping
   enum class Match { Depth, Params, Flops, Explicit } match = Match::Depth;
   std::string count = "full"; // full | causal | executed
@@ -124,8 +124,8 @@ struct Plan {
   std::vector<DropRule> drops;
   std::vector<WindowsRule> windows;
   std::vector<FreezeRule> freezes;
-  std::string depthSetting; // what dropping changes, or empty
-  std::vector<HeadSite> sites; // after dropping
+  std::string depthSetting;       // what dropping changes, or empty
+  std::vector<HeadSite> sites;    // after dropping
   std::vector<int64_t> firstHead; // by site
 
   /// By path of a site that a statement names (`block.3.attn`): one window a

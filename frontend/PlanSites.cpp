@@ -12,7 +12,8 @@ constexpr int64_t kFull = std::numeric_limits<int64_t>::max();
 
 class Walker {
 public:
-  Walker(const Model &model, const std::set<std::string, std::less<>> &dropped) : model(model), dropped(dropped) {
+  Walker(const Model &model, const std::set<std::string, std::less<>> &dropped)
+      : model(model), dropped(dropped) {
     findDataAxes(model.body);
   }
 
@@ -24,8 +25,23 @@ public:
   }
 
   std::vector<HeadSite> sites;
+  std::set<std::string> matrices; // parameters that a product or a lookup reads
 
 private:
+  /// `(1 + gain) @ x` reads gain: a value made of parameters alone stands for them.
+  void combine(const Node &node) {
+    std::set<std::string> all;
+    for (ValueId operand : node.operands) {
+      auto found = roots.find(operand);
+      if (found != roots.end())
+        all.insert(found->second.begin(), found->second.end());
+      else if (!typeOf(operand).axes.empty())
+        return;
+    }
+    if (!all.empty() && !node.results.empty())
+      roots[node.results[0]] = std::move(all);
+  }
+
   void findDataAxes(const Block &block) {
     for (const Node &node : block.nodes)
       if (node.kind == NodeKind::Input)
@@ -65,6 +81,19 @@ private:
     }
     case NodeKind::Attend:
       return visitAttend(node, names, scope);
+    case NodeKind::Param:
+      roots[node.results[0]] = {join(scope.path, node.name)};
+      return absl::OkStatus();
+    case NodeKind::Contract:
+    case NodeKind::Gather:
+      for (ValueId operand : node.operands)
+        if (auto found = roots.find(operand); found != roots.end())
+          matrices.insert(found->second.begin(), found->second.end());
+      return absl::OkStatus();
+    case NodeKind::Unary:
+    case NodeKind::Binary:
+      combine(node);
+      return absl::OkStatus();
     default:
       return absl::OkStatus();
     }
@@ -75,7 +104,8 @@ private:
     if (!count.ok())
       return count.status();
     if (!count->isWhole() || count->number < 0)
-      return absl::InvalidArgumentError(absl::StrCat("the count of layer ", node.name, " is ", count->text()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the count of layer ", node.name, " is ", count->text()));
     for (int64_t i = 0, n = static_cast<int64_t>(count->number); i < n; ++i) {
       Scope child{node.name, i, join(scope.path, absl::StrCat(node.name, ".", i)), {}, -1};
       Bindings inner = names;
@@ -143,15 +173,8 @@ private:
   const Model &model;
   const std::set<std::string, std::less<>> &dropped;
   std::set<std::string> dataAxes;
+  std::map<ValueId, std::set<std::string>> roots; // paths of the parameters that a value is made of
 };
-
-/// Whether `path` lies under one of `scopes`.
-bool under(const std::string &path, const std::set<std::string, std::less<>> &scopes) {
-  for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
-    if (scopes.count(path.substr(0, dot)))
-      return true;
-  return false;
-}
 
 } // namespace
 
@@ -185,10 +208,19 @@ Model withSetting(Model model, std::string_view name, double value) {
   return model;
 }
 
+std::set<std::string> matricesOf(const Model &model, const std::set<std::string, std::less<>> &dropped) {
+  Walker walker(model, dropped);
+  Scope root;
+  if (!walker.walk(model.body, model.bindings(), root).ok())
+    return {};
+  return std::move(walker.matrices);
+}
+
 int64_t layerMatrixWeights(const Model &model, const std::set<std::string, std::less<>> &dropped) {
+  std::set<std::string> matrices = matricesOf(model, dropped);
   int64_t total = 0;
   for (const ParameterInfo &parameter : parametersOf(model)) {
-    if (!parameter.inLayer || parameter.shape.size() < 2 || under(parameter.path, dropped))
+    if (!parameter.inLayer || parameter.shape.size() < 2 || !matrices.count(parameter.path))
       continue;
     int64_t count = 1;
     for (int64_t size : parameter.shape)

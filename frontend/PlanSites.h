@@ -22,10 +22,10 @@ namespace weft::lang {
 /// An attend of the unrolled model. Several attends under one path count as
 /// one, their heads in the order of the text.
 struct HeadSite {
-  std::string path;        // block.3.attn; empty outside layers and branches
-  int64_t heads = 0;       // query heads
-  int64_t kvHeads = 0;     // key heads; divides heads
-  int64_t channels = 0;    // size of q's last axis
+  std::string path;             // block.3.attn; empty outside layers and branches
+  int64_t heads = 0;            // query heads
+  int64_t kvHeads = 0;          // key heads; divides heads
+  int64_t channels = 0;         // size of q's last axis
   std::vector<int64_t> windows; // by head, what the model itself says; INT64_MAX: full
 };
 
@@ -54,7 +54,11 @@ std::string depthSettingOf(const Model &model, std::string_view layer);
 /// `model` with setting `name` at `value`.
 Model withSetting(Model model, std::string_view name, double value);
 
-/// Weights in matrices (two axes or more) of layers, without those under `dropped`.
+/// Paths of the parameters that a product (`@`) or a lookup reads: with two axes
+/// or more they are matrices. A bias `[heads, head]` is none.
+std::set<std::string> matricesOf(const Model &model, const std::set<std::string, std::less<>> &dropped = {});
+
+/// Weights in the matrices of layers, without those under `dropped`.
 int64_t layerMatrixWeights(const Model &model, const std::set<std::string, std::less<>> &dropped);
 
 /// Weights that the product behind the loss's logits multiplies a row with:

@@ -16,12 +16,15 @@ bool isWord(const ast::Term &term, std::string_view word) {
   return term.kind == ast::Term::Kind::Word && term.text == word;
 }
 
-bool isWhole(double number) { return std::floor(number) == number && std::fabs(number) <= 9007199254740992.0; }
+bool isWhole(double number) {
+  return std::floor(number) == number && std::fabs(number) <= 9007199254740992.0;
+}
 
 std::string Bounds::text() const {
   bool below = std::isfinite(high), above = std::isfinite(low);
   if (below && above)
-    return absl::StrCat(openLow ? "above " : "from ", numberText(low), openLow ? " up to " : " to ", numberText(high));
+    return absl::StrCat(openLow ? "above " : "from ", numberText(low), openLow ? " up to " : " to ",
+                        numberText(high));
   if (above)
     return absl::StrCat(openLow ? "above " : "at least ", numberText(low));
   return absl::StrCat("at most ", numberText(high));
@@ -38,8 +41,8 @@ const ast::Option *OptionReader::find(std::string_view key) {
 void OptionReader::bad(const Place &place, std::string_view key, std::string_view expected) {
   std::string found(sources.textAt(place));
   diagnostics.error(codes.badValue, place,
-                    absl::StrCat(owner, ": `", std::string(key), "` takes ", std::string(expected), ", found `", found,
-                                 "`"));
+                    absl::StrCat(owner, ": `", std::string(key), "` takes ", std::string(expected),
+                                 ", found `", found, "`"));
 }
 
 void OptionReader::outside(const Place &place, std::string_view key, const Bounds &bounds, double found) {
@@ -84,8 +87,9 @@ std::string OptionReader::choice(std::string_view key, const std::vector<std::st
       .error(codes.badValue, place,
              absl::StrCat(owner, ": `", std::string(key), "` takes one of ", listed(words), ", found `",
                           std::string(sources.textAt(place)), "`"))
-      .advise(only && !nearest(only->text, words).empty() ? absl::StrCat("did you mean `", nearest(only->text, words), "`?")
-                                                          : std::string());
+      .advise(only && !nearest(only->text, words).empty()
+                  ? absl::StrCat("did you mean `", nearest(only->text, words), "`?")
+                  : std::string());
   return words[0];
 }
 
