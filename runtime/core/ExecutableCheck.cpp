@@ -1,0 +1,209 @@
+//===- ExecutableCheck.cpp ------------------------------------------------===//
+#include "runtime/core/ExecutableCheck.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::rt {
+namespace {
+
+constexpr uint64_t kLargestBytes = uint64_t(1) << 62;
+constexpr int64_t kLargestSize = int64_t(1) << 40; // of one dimension, row or stride
+constexpr uint64_t kAlignment = 64;
+constexpr const char *kOperandNames[] = {"A", "B", "C"};
+
+template <typename... Parts> absl::Status invalid(const Parts &...parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+bool inside(uint64_t offset, uint64_t bytes, uint64_t space) {
+  return offset <= space && bytes <= space - offset;
+}
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    absl::StrAppend(&text, i ? ", " : "", shape[i]);
+  return text + "]";
+}
+
+/// Bytes of `rows` rows of `columns` elements, `ld` apart, in `batch` blocks.
+std::optional<uint64_t> stridedBytes(int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+                                     int64_t stride) {
+  if (rows < 1 || columns < 1 || ld < columns || batch < 1 || stride < 0)
+    return std::nullopt;
+  for (int64_t size : {rows, columns, ld, batch, stride})
+    if (size > kLargestSize)
+      return std::nullopt;
+  unsigned __int128 last = static_cast<unsigned __int128>(rows - 1) * static_cast<uint64_t>(ld) +
+                           static_cast<uint64_t>(columns) +
+                           static_cast<unsigned __int128>(batch - 1) * static_cast<uint64_t>(stride);
+  if (last > kLargestBytes / sizeof(float))
+    return std::nullopt;
+  return static_cast<uint64_t>(last) * sizeof(float);
+}
+
+absl::Status checkStates(const Executable &executable) {
+  if (executable.stateBytes > kLargestBytes || executable.arenaBytes > kLargestBytes)
+    return invalid("executable: state and arena may have at most 2^62 bytes; found ", executable.stateBytes,
+                   " and ", executable.arenaBytes);
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < executable.states.size(); ++i) {
+    const StateEntry &state = executable.states[i];
+    std::string where = absl::StrCat("states[", i, "] (", state.name, ")");
+    if (!names.insert(state.name).second)
+      return invalid(where, ": the name occurs twice");
+    std::optional<uint64_t> bytes = denseBytes(state.type, state.shape);
+    if (!bytes)
+      return invalid(where, ".shape: ", shapeText(state.shape), " is no shape of a tensor");
+    if (state.offset % kAlignment != 0)
+      return invalid(where, ".offset: expected a multiple of ", kAlignment, ", found ", state.offset);
+    if (!inside(state.offset, *bytes, executable.stateBytes))
+      return invalid(where, ".offset: ", *bytes, " bytes at ", state.offset, " leave the state space of ",
+                     executable.stateBytes, " bytes");
+    if (!state.axes.empty() && state.axes.size() != state.shape.size())
+      return invalid(where, ".axes: expected ", state.shape.size(), " names, found ", state.axes.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status checkKernels(const Executable &executable) {
+  for (size_t i = 0; i < executable.kernels.size(); ++i) {
+    const Kernel &kernel = executable.kernels[i];
+    std::string where = absl::StrCat("kernels[", i, "] (", kernel.name, ")");
+    if (kernel.kind == Kernel::Kind::Code && (kernel.symbol.empty() || kernel.object.empty()))
+      return invalid(where, ": a code kernel needs a symbol and an object; found symbol '", kernel.symbol,
+                     "' and ", kernel.object.size(), " bytes");
+    if (kernel.scratchBytes > (uint64_t(1) << 40))
+      return invalid(where, ".scratch: expected at most 2^40 bytes, found ", kernel.scratchBytes);
+    if (kernel.kind != Kernel::Kind::Gemm)
+      continue;
+    for (int operand = 0; operand < 3; ++operand)
+      if (!gemmOperandBytes(kernel.gemm, operand))
+        return invalid(where, ".gemm: m ", kernel.gemm.m, ", n ", kernel.gemm.n, ", k ", kernel.gemm.k,
+                       ", batch ", kernel.gemm.batch, " do not fit row length or stride of operand ",
+                       kOperandNames[operand]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status checkPorts(const std::vector<Port> &ports, const std::string &where) {
+  for (size_t i = 0; i < ports.size(); ++i)
+    if (!denseBytes(ports[i].type, ports[i].shape))
+      return invalid(where, "[", i, "] (", ports[i].name, ").shape: ", shapeText(ports[i].shape),
+                     " is no shape of a tensor");
+  return absl::OkStatus();
+}
+
+absl::Status checkOperand(const Executable &executable, const Program &program, const Operand &operand,
+                          const std::string &where) {
+  if (operand.space == Space::State || operand.space == Space::Arena) {
+    bool state = operand.space == Space::State;
+    uint64_t space = state ? executable.stateBytes : executable.arenaBytes;
+    if (inside(operand.offset, operand.bytes, space))
+      return absl::OkStatus();
+    return invalid(where, ".offset: ", operand.bytes, " bytes at ", operand.offset, " leave the ",
+                   state ? "state" : "arena", " of ", space, " bytes");
+  }
+  bool input = operand.space == Space::Input;
+  const std::vector<Port> &ports = input ? program.inputs : program.results;
+  std::string_view kind = input ? "input" : "result";
+  if (operand.offset >= ports.size())
+    return invalid(where, ".offset: expected the number of one of ", ports.size(), " ", std::string(kind),
+                   "s, found ", operand.offset);
+  const Port &port = ports[operand.offset];
+  if (operand.bytes > *denseBytes(port.type, port.shape))
+    return invalid(where, ".bytes: ", operand.bytes, " bytes of ", std::string(kind), " ", port.name,
+                   ", which has ", *denseBytes(port.type, port.shape));
+  return absl::OkStatus();
+}
+
+/// What the runtime's own kernels need of their operands.
+absl::Status checkRuntimeKernel(const Kernel &kernel, const Call &call, const std::string &where) {
+  size_t expected = kernel.kind == Kernel::Kind::Gemm ? 3 : kernel.kind == Kernel::Kind::Zero ? 1 : 2;
+  if (call.operands.size() != expected)
+    return invalid(where, ".operands: kernel ", kernel.name, " takes ", expected, ", found ",
+                   call.operands.size());
+  if (call.operands.back().space == Space::Input)
+    return invalid(where, ": kernel ", kernel.name, " writes its last operand, which is an input");
+  if (kernel.kind == Kernel::Kind::Copy && call.operands[0].bytes != call.operands[1].bytes)
+    return invalid(where, ": a copy needs equal sizes; found ", call.operands[0].bytes, " and ",
+                   call.operands[1].bytes, " bytes");
+  if (kernel.kind == Kernel::Kind::Gemm)
+    for (int i = 0; i < 3; ++i)
+      if (uint64_t need = *gemmOperandBytes(kernel.gemm, i);
+          call.operands[static_cast<size_t>(i)].bytes < need)
+        return invalid(where, ".operands[", i, "].bytes: the product needs ", need, ", found ",
+                       call.operands[static_cast<size_t>(i)].bytes);
+  return absl::OkStatus();
+}
+
+absl::Status checkProgram(const Executable &executable, const Program &program, const std::string &at) {
+  if (absl::Status status = checkPorts(program.inputs, at + ".inputs"); !status.ok())
+    return status;
+  if (absl::Status status = checkPorts(program.results, at + ".results"); !status.ok())
+    return status;
+  for (size_t i = 0; i < program.calls.size(); ++i) {
+    const Call &call = program.calls[i];
+    std::string where = absl::StrCat(at, ".calls[", i, "]");
+    if (call.kernel >= executable.kernels.size())
+      return invalid(where, ".kernel: expected the number of one of ", executable.kernels.size(),
+                     " kernels, found ", call.kernel);
+    if (call.grid < 0)
+      return invalid(where, ".grid: expected 0 or more, found ", call.grid);
+    for (size_t j = 0; j < call.operands.size(); ++j)
+      if (absl::Status status =
+              checkOperand(executable, program, call.operands[j], absl::StrCat(where, ".operands[", j, "]"));
+          !status.ok())
+        return status;
+    const Kernel &kernel = executable.kernels[call.kernel];
+    if (kernel.kind != Kernel::Kind::Code)
+      if (absl::Status status = checkRuntimeKernel(kernel, call, where); !status.ok())
+        return status;
+  }
+  return absl::OkStatus();
+}
+
+} // namespace
+
+std::optional<uint64_t> denseBytes(ElementType type, const std::vector<int64_t> &shape) {
+  uint64_t bytes = sizeOf(type);
+  for (int64_t size : shape)
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) ||
+        bytes > kLargestBytes)
+      return std::nullopt;
+  return bytes;
+}
+
+std::optional<uint64_t> gemmOperandBytes(const Gemm &gemm, int operand) {
+  switch (operand) {
+  case 0:
+    return gemm.transA ? stridedBytes(gemm.k, gemm.m, gemm.lda, gemm.batch, gemm.strideA)
+                       : stridedBytes(gemm.m, gemm.k, gemm.lda, gemm.batch, gemm.strideA);
+  case 1:
+    return gemm.transB ? stridedBytes(gemm.n, gemm.k, gemm.ldb, gemm.batch, gemm.strideB)
+                       : stridedBytes(gemm.k, gemm.n, gemm.ldb, gemm.batch, gemm.strideB);
+  default:
+    return stridedBytes(gemm.m, gemm.n, gemm.ldc, gemm.batch, gemm.strideC);
+  }
+}
+
+absl::Status checkExecutable(const Executable &executable) {
+  if (absl::Status status = checkStates(executable); !status.ok())
+    return status;
+  if (absl::Status status = checkKernels(executable); !status.ok())
+    return status;
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < executable.programs.size(); ++i) {
+    const Program &program = executable.programs[i];
+    std::string at = absl::StrCat("programs[", i, "] (", program.name, ")");
+    if (!names.insert(program.name).second)
+      return invalid(at, ": the name occurs twice");
+    if (absl::Status status = checkProgram(executable, program, at); !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+} // namespace weft::rt
