@@ -127,6 +127,20 @@ TEST(Dataset, HeldOutPersuasion) {
   EXPECT_EQ(eval->targets(), 466853);
 }
 
+// Counted with tiktoken for npm, speech by speech and novel by novel; each
+// document has its separator besides.
+TEST(Dataset, Gpt2Counts) {
+  Recipe recipe = recipeOf({"builtin:sotu"});
+  recipe.tokenizer = "gpt2";
+  auto speeches = loadDataset(recipe, 50304);
+  ASSERT_TRUE(speeches.ok()) << speeches.status();
+  EXPECT_EQ(speeches->train->size(), 2074279 + 233);
+  recipe.data = {"builtin:austen"};
+  auto novels = loadDataset(recipe, 50304);
+  ASSERT_TRUE(novels.ok()) << novels.status();
+  EXPECT_EQ(novels->train->size(), 993328 + 6);
+}
+
 TEST(Dataset, FilesAndPatterns) {
   TestFolder folder;
   folder.write("t/b.txt", "bb");
