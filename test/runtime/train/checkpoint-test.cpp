@@ -1,0 +1,221 @@
+//===- checkpoint-test.cpp - Saving and loading state -----------*- C++ -*-===//
+#include "runtime/core/Safetensors.h"
+#include "runtime/train/State.h"
+#include "test/runtime/train/TrainSetup.h"
+
+#include <csignal>
+#include <limits>
+
+#include <sys/resource.h>
+
+namespace weft::rt {
+namespace {
+
+namespace fs = std::filesystem;
+
+CheckpointInfo infoAt(int64_t step) {
+  CheckpointInfo info;
+  info.model = "bigram";
+  info.step = step;
+  info.totalSteps = 100;
+  info.seed = 0xffffffffffffffff;
+  info.source = "model bigram {}\n";
+  return info;
+}
+
+struct CheckpointTest : testing::Test {
+  CheckpointTest() : machine(smallOptions()) {
+    EXPECT_TRUE(initializeState(machine, 1).ok());
+    EXPECT_TRUE(makeFolders(folder).ok());
+  }
+  absl::StatusOr<std::string> save(int64_t step, int64_t keep = 2) {
+    return saveCheckpoint(folder, machine, infoAt(step), keep);
+  }
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto &entry : fs::directory_iterator(folder))
+      found.push_back(entry.path().filename().string());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  Scratch scratch;
+  std::string folder = scratch / "checkpoints";
+  BigramMachine machine;
+};
+
+TEST_F(CheckpointTest, RoundTripsStateAndInfo) {
+  Tensor moment(ElementType::F32, {16, 16});
+  set(moment, 17, -2.25);
+  ASSERT_TRUE(machine.writeState("adamw.m/table", moment).ok());
+  absl::StatusOr<std::string> saved = save(5);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  BigramMachine other(smallOptions());
+  Tensor stale(ElementType::F32, {16, 16});
+  set(stale, 3, 1);
+  ASSERT_TRUE(other.writeState("grad/table", stale).ok());
+  ASSERT_TRUE(loadCheckpoint(*saved, other, LoadPart::ParametersAndMoments).ok());
+  for (const char *name : {"table", "adamw.m/table", "adamw.v/table", "grad/table"})
+    EXPECT_EQ(machine.readState(name)->bytes, other.readState(name)->bytes) << name;
+  absl::StatusOr<CheckpointInfo> info = readCheckpointInfo(*saved);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->step, 5);
+  EXPECT_EQ(info->seed, 0xffffffffffffffff);
+  EXPECT_EQ(info->source, "model bigram {}\n");
+}
+
+TEST_F(CheckpointTest, ParametersAloneLeaveNoMoments) {
+  Tensor moment(ElementType::F32, {16, 16});
+  set(moment, 17, 1);
+  ASSERT_TRUE(machine.writeState("adamw.m/table", moment).ok());
+  absl::StatusOr<std::string> saved = save(5);
+  ASSERT_TRUE(saved.ok());
+  ASSERT_TRUE(loadCheckpoint(*saved, machine, LoadPart::Parameters).ok());
+  EXPECT_EQ(get(*machine.readState("adamw.m/table"), 17), 0);
+}
+
+TEST_F(CheckpointTest, RotationKeepsTheNewest) {
+  for (int64_t step : {5, 10, 15})
+    ASSERT_TRUE(save(step).ok());
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-00000010", "step-00000015"}));
+  ASSERT_TRUE(save(20, 1).ok());
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-00000020"}));
+  ASSERT_TRUE(save(25, 0).ok()); // keep 0 still keeps the one just written
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-00000025"}));
+}
+
+TEST_F(CheckpointTest, SavingAStepAgainReplacesIt) {
+  ASSERT_TRUE(save(5).ok());
+  Tensor table(ElementType::F32, {16, 16});
+  set(table, 0, 42);
+  ASSERT_TRUE(machine.writeState("table", table).ok());
+  ASSERT_TRUE(save(5).ok());
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-00000005"}));
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::open(folder + "/step-00000005/model.safetensors");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(get(*file->read("table"), 0), 42);
+}
+
+// A write that fails half way: with keep 1, the one before still loads.
+TEST_F(CheckpointTest, AFullDiskLeavesTheLastGoodOne) {
+  ASSERT_TRUE(save(5, 1).ok());
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit old{};
+  ::getrlimit(RLIMIT_FSIZE, &old);
+  rlimit small{1100, old.rlim_max}; // model.safetensors takes more
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  absl::StatusOr<std::string> saved = save(10, 1);
+  ::setrlimit(RLIMIT_FSIZE, &old);
+  ASSERT_FALSE(saved.ok());
+  EXPECT_EQ(saved.status().code(), absl::StatusCode::kResourceExhausted);
+  const std::string text(saved.status().message());
+  for (const char *part : {"model.safetensors", "needed", "free"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-00000005"}));
+  absl::StatusOr<std::string> found = findCheckpoint(folder);
+  ASSERT_TRUE(found.ok());
+  EXPECT_TRUE(loadCheckpoint(*found, machine, LoadPart::ParametersAndMoments).ok());
+}
+
+TEST_F(CheckpointTest, BrokenWeightsAreNotSaved) {
+  ASSERT_TRUE(save(5, 1).ok());
+  Tensor table(ElementType::F32, {16, 16});
+  set(table, 9, std::numeric_limits<double>::quiet_NaN());
+  ASSERT_TRUE(machine.writeState("table", table).ok());
+  absl::StatusOr<std::string> saved = save(10, 1);
+  ASSERT_FALSE(saved.ok());
+  EXPECT_NE(std::string(saved.status().message()).find("'table' is not finite at step 10"),
+            std::string::npos);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-00000005"}));
+}
+
+TEST_F(CheckpointTest, FindsTheHighestStepWithoutLatest) {
+  ASSERT_TRUE(save(5, 3).ok());
+  ASSERT_TRUE(save(10, 3).ok());
+  fs::remove(folder + "/latest");
+  EXPECT_TRUE(fs::equivalent(*findCheckpoint(scratch / ""), folder + "/step-00000010"));
+  EXPECT_EQ(*findCheckpoint(folder + "/step-00000005"), folder + "/step-00000005");
+  absl::StatusOr<std::string> none = findCheckpoint(scratch / "nothing");
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CheckpointTest, AnotherModelIsRefusedBothWays) {
+  absl::StatusOr<std::string> saved = save(5);
+  ASSERT_TRUE(saved.ok());
+  BigramOptions wider = smallOptions();
+  wider.vocabulary = 17;
+  BigramMachine other(wider);
+  absl::Status status = loadCheckpoint(*saved, other, LoadPart::Parameters);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(std::string(status.message()).find("the model has shape [17, 17], the file [16, 16]"),
+            std::string::npos);
+
+  Tensor value(ElementType::F32, {2});
+  ASSERT_TRUE(writeSafetensors(*saved + "/model.safetensors", {{"tabel", ElementType::F32, {2}}},
+                               [&](const std::string &) { return value; })
+                  .ok());
+  status = loadCheckpoint(*saved, machine, LoadPart::Parameters);
+  ASSERT_FALSE(status.ok());
+  const std::string text(status.message());
+  EXPECT_NE(text.find("it lacks: table"), std::string::npos) << text;
+  EXPECT_NE(text.find("the model lacks: tabel"), std::string::npos) << text;
+}
+
+TEST_F(CheckpointTest, ADamagedInfoIsNamed) {
+  absl::StatusOr<std::string> saved = save(5);
+  ASSERT_TRUE(saved.ok());
+  ASSERT_TRUE(writeFileAtomic(*saved + "/run.json", "{\"format\": 1, \"model\": 3}").ok());
+  absl::StatusOr<CheckpointInfo> info = readCheckpointInfo(*saved);
+  ASSERT_FALSE(info.ok());
+  EXPECT_NE(std::string(info.status().message()).find("'model': expected a string, found 3"),
+            std::string::npos);
+}
+
+TEST(RunDirectory, IsMadeOnceAndHeldByOneProcess) {
+  Scratch scratch;
+  absl::StatusOr<RunDirectory> run = RunDirectory::create(scratch / "run", "text");
+  ASSERT_TRUE(run.ok()) << run.status();
+  EXPECT_EQ(*readFile(scratch / "run/run.weft"), "text");
+  EXPECT_EQ(RunDirectory::create(scratch / "run", "other").status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(RunDirectory::open(scratch / "run").status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(RunDirectory::open(scratch / "none").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(RunDirectory, InAReadOnlyPlaceNamesThePath) {
+  absl::StatusOr<RunDirectory> run = RunDirectory::create("/proc/weft-run", "text");
+  ASSERT_FALSE(run.ok());
+  EXPECT_NE(std::string(run.status().message()).find("/proc/weft-run"), std::string::npos);
+}
+
+TEST(RunDirectory, TrimsLinesPastAStepAndTornOnes) {
+  Scratch scratch;
+  absl::StatusOr<RunDirectory> run = RunDirectory::create(scratch / "run", "text");
+  ASSERT_TRUE(run.ok());
+  TrainLine line;
+  for (line.step = 1; line.step <= 5; ++line.step)
+    ASSERT_TRUE(run->log(toJson(line)).ok());
+  const std::string path = scratch / "run/log.jsonl";
+  ASSERT_TRUE(writeFileAtomic(path, *readFile(path) + "{\"kind\":\"tra").ok());
+  ASSERT_TRUE(run->trimLog(3).ok());
+  EXPECT_EQ(logLines(scratch / "run", "train").size(), 3u);
+  ASSERT_TRUE(run->log(toJson(line)).ok()); // goes on in the same file
+  EXPECT_EQ(logLines(scratch / "run", "train").back()["step"], 6);
+}
+
+TEST(Log, WritesNotFiniteNumbersAsNull) {
+  TrainLine line;
+  line.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(dumpJson(toJson(line))
+                .rfind("{\"kind\":\"train\",\"step\":0,\"tokens\":0,\"loss\":null,\"lr\":0.0,", 0),
+            0u);
+}
+
+TEST(Log, SaysWhenTheDiskIsFull) {
+  absl::StatusOr<LineFile> file = LineFile::open("/dev/full");
+  ASSERT_TRUE(file.ok());
+  absl::Status status = file->append("line");
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+} // namespace
+} // namespace weft::rt
