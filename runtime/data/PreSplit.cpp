@@ -20,8 +20,8 @@ static constexpr char kPattern[] = R"('(?:s|t|re|ve|m|ll|d)| ?\p{L}+| ?\p{N}+| ?
 absl::StatusOr<PreSplit> PreSplit::make() {
   int error = 0;
   PCRE2_SIZE offset = 0;
-  pcre2_code *code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kPattern), PCRE2_ZERO_TERMINATED,
-                                   PCRE2_UTF | PCRE2_UCP, &error, &offset, nullptr);
+  pcre2_code *code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(kPattern), PCRE2_ZERO_TERMINATED, PCRE2_UTF,
+                                   &error, &offset, nullptr);
   if (!code) {
     unsigned char message[256] = {};
     pcre2_get_error_message(error, message, sizeof(message));
