@@ -27,6 +27,7 @@ struct Operand {
   Space space = Space::Arena;
   uint64_t offset = 0; // bytes from the start of the space; Input, Result: the port's number
   uint64_t bytes = 0;
+  uint64_t start = 0; // Input, Result: bytes from the start of the port's tensor
 };
 
 /// C = beta C + A B for `batch` independent row-major products (batch: 1).
@@ -78,22 +79,22 @@ struct Program {
 
 /// How a state entry starts.
 struct InitRule {
-  enum class Kind : uint8_t { Constant, Normal, Uniform, Truncated, Orthogonal };
+  enum class Kind : uint8_t { Constant, Normal, Uniform, Truncated, Orthogonal, RopeTable };
   Kind kind = Kind::Constant;
-  double a = 0, b = 0; // value | std | low, high | std (cut at 2 std) | gain
+  double a = 0, b = 0; // value | std | low, high | std (cut at 2 std) | gain | base
 };
 
 /// A tensor that outlives programs. Parameters are named by their path
 /// (`block.3.attn.wq`), the others `grad/PATH`, `adamw.m/PATH`, `adamw.v/PATH`,
-/// `cache/...`.
+/// `cache/...`. Tables (`table/rope.10000.32`) never change and are in no checkpoint.
 struct StateEntry {
-  enum class Role : uint8_t { Parameter, Gradient, Moment, Cache };
+  enum class Role : uint8_t { Parameter, Gradient, Moment, Cache, Table };
   std::string name;
   Role role = Role::Parameter;
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
   std::vector<std::string> axes;
-  uint64_t offset = 0; // bytes in Space::State, 64-byte aligned
+  uint64_t offset = 0; // bytes in Space::State, a multiple of the element's size
   InitRule init;
 };
 

@@ -2,7 +2,7 @@
 //
 // u64 little-endian length of the header, the header (JSON), then the kernels'
 // objects, equal ones once. A kernel's `object` is [start, bytes] after the
-// header; an operand is [space, offset, bytes].
+// header; an operand is [space, offset, bytes, start].
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Executable.h"
@@ -22,8 +22,9 @@ namespace {
 constexpr int64_t kVersion = 1;
 constexpr std::array<const char *, 4> kSpaces{"state", "arena", "input", "result"};
 constexpr std::array<const char *, 4> kKinds{"code", "gemm", "zero", "copy"};
-constexpr std::array<const char *, 4> kRoles{"parameter", "gradient", "moment", "cache"};
-constexpr std::array<const char *, 5> kInits{"constant", "normal", "uniform", "truncated", "orthogonal"};
+constexpr std::array<const char *, 5> kRoles{"parameter", "gradient", "moment", "cache", "table"};
+constexpr std::array<const char *, 6> kInits{"constant",  "normal",     "uniform",
+                                             "truncated", "orthogonal", "rope_table"};
 constexpr std::array<const char *, 5> kTypes{"F32", "F64", "BF16", "I32", "I64"};
 
 template <size_t N, typename Enum> const char *word(const std::array<const char *, N> &words, Enum value) {
@@ -72,7 +73,7 @@ Json toJson(const Program &program) {
   for (const Call &call : program.calls) {
     Json operands = Json::array();
     for (const Operand &operand : call.operands)
-      operands.push_back(Json::array({word(kSpaces, operand.space), operand.offset, operand.bytes}));
+      operands.push_back(Json::array({word(kSpaces, operand.space), operand.offset, operand.bytes, operand.start}));
     calls.push_back({{"kernel", call.kernel}, {"grid", call.grid}, {"operands", std::move(operands)}});
   }
   return {{"name", program.name},
@@ -285,11 +286,12 @@ Call readCall(const Fields &fields) {
     call.kernel = static_cast<uint32_t>(kernel);
   call.grid = fields.integer("grid");
   for (const Json &item : fields.list("operands")) {
-    bool good = item.is_array() && item.size() == 3 && item[0].is_string();
-    if (!fields.expect(good, "operands", "[space, offset, bytes]", item))
+    bool good = item.is_array() && item.size() == 4 && item[0].is_string();
+    if (!fields.expect(good, "operands", "[space, offset, bytes, start]", item))
       return call;
     call.operands.push_back({fields.wordOf<Space>(item[0].get<std::string>(), "operands", kSpaces),
-                             fields.naturalOf(item[1], "operands"), fields.naturalOf(item[2], "operands")});
+                             fields.naturalOf(item[1], "operands"), fields.naturalOf(item[2], "operands"),
+                             fields.naturalOf(item[3], "operands")});
   }
   return call;
 }

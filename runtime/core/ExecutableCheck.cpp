@@ -10,7 +10,6 @@ namespace {
 
 constexpr uint64_t kLargestBytes = uint64_t(1) << 62;
 constexpr int64_t kLargestSize = int64_t(1) << 40; // of one dimension, row or stride
-constexpr uint64_t kAlignment = 64;
 constexpr const char *kOperandNames[] = {"A", "B", "C"};
 
 template <typename... Parts> absl::Status invalid(const Parts &...parts) {
@@ -57,8 +56,8 @@ absl::Status checkStates(const Executable &executable) {
     std::optional<uint64_t> bytes = denseBytes(state.type, state.shape);
     if (!bytes)
       return invalid(where, ".shape: ", shapeText(state.shape), " is no shape of a tensor");
-    if (state.offset % kAlignment != 0)
-      return invalid(where, ".offset: expected a multiple of ", kAlignment, ", found ", state.offset);
+    if (state.offset % sizeOf(state.type) != 0)
+      return invalid(where, ".offset: expected a multiple of ", sizeOf(state.type), ", found ", state.offset);
     if (!inside(state.offset, *bytes, executable.stateBytes))
       return invalid(where, ".offset: ", *bytes, " bytes at ", state.offset, " leave the state space of ",
                      executable.stateBytes, " bytes");
@@ -113,8 +112,8 @@ absl::Status checkOperand(const Executable &executable, const Program &program, 
     return invalid(where, ".offset: expected the number of one of ", ports.size(), " ", std::string(kind),
                    "s, found ", operand.offset);
   const Port &port = ports[operand.offset];
-  if (operand.bytes > *denseBytes(port.type, port.shape))
-    return invalid(where, ".bytes: ", operand.bytes, " bytes of ", std::string(kind), " ", port.name,
+  if (!inside(operand.start, operand.bytes, *denseBytes(port.type, port.shape)))
+    return invalid(where, ".bytes: ", operand.bytes, " bytes from ", operand.start, " on of ", std::string(kind), " ", port.name,
                    ", which has ", *denseBytes(port.type, port.shape));
   return absl::OkStatus();
 }

@@ -132,6 +132,19 @@ void fillOrthogonal(Tensor &tensor, double gain, const Philox &philox) {
   });
 }
 
+/// [positions, half, 2]: cos and sin of position * base^(-i / half), angles in double.
+void fillRopeTable(Tensor &tensor, double base) {
+  int64_t half = tensor.shape[1];
+  fill(tensor, [&](int64_t begin, int64_t end, double *out) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t position = i / (2 * half), pair = i / 2 % half;
+      double angle = static_cast<double>(position) *
+                     std::pow(base, -static_cast<double>(pair) / static_cast<double>(half));
+      *out++ = i % 2 == 0 ? std::cos(angle) : std::sin(angle);
+    }
+  });
+}
+
 } // namespace
 
 absl::Status initialize(Tensor &tensor, const InitRule &rule, std::string_view name, uint64_t seed) {
@@ -144,6 +157,8 @@ absl::Status initialize(Tensor &tensor, const InitRule &rule, std::string_view n
   Philox philox(seed, "init/" + std::string(name));
   if (rule.kind == InitRule::Kind::Orthogonal)
     fillOrthogonal(tensor, rule.a, philox);
+  else if (rule.kind == InitRule::Kind::RopeTable)
+    fillRopeTable(tensor, rule.a);
   else
     fill(tensor, numbersOf(rule, philox));
   return absl::OkStatus();

@@ -171,7 +171,8 @@ void CpuMachine::prepare(const Program &program) {
       bool port = operand.space == Space::Input || operand.space == Space::Result;
       if (port)
         prepared.patches.push_back(
-            {prepared.pointers.size(), static_cast<size_t>(operand.offset), operand.space == Space::Input});
+            {prepared.pointers.size(), static_cast<size_t>(operand.offset), operand.space == Space::Input,
+             operand.start});
       prepared.pointers.push_back(port ? nullptr : pointerOf(operand));
     }
     prepared.steps.push_back(step);
@@ -208,7 +209,7 @@ void CpuMachine::bind(Prepared &prepared, std::span<const Tensor> inputs, std::s
     auto *data = patch.input ? const_cast<std::byte *>(inputs[patch.port].bytes.data())
                              : results[patch.port].bytes.data();
     uint64_t place = patch.input ? prepared.inputStaging[patch.port] : prepared.resultStaging[patch.port];
-    prepared.pointers[patch.pointer] = aligned(data) ? data : staging.data() + place;
+    prepared.pointers[patch.pointer] = (aligned(data) ? data : staging.data() + place) + patch.start;
   }
 }
 

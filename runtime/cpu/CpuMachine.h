@@ -39,6 +39,7 @@ private:
   struct Patch {
     size_t pointer = 0, port = 0;
     bool input = false;
+    uint64_t start = 0;
   };
   struct Prepared {
     const Program *program = nullptr;
