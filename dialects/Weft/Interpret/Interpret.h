@@ -42,11 +42,11 @@ mlir::FailureOr<llvm::SmallVector<Array>> interpret(mlir::FunctionOpInterface fu
                                                     llvm::ArrayRef<Array> inputs, States &states);
 
 /// Runs a schedule on an arena of NaN: reading what nothing wrote shows. A
-/// buffer of the arena needs its offset. State buffers read and write `states`
+/// buffer of the arena that has no offset yet has a place of its own. State buffers read and write `states`
 /// at the offsets of the module's `weft.state` entries; a result port that no
 /// call writes stays NaN.
-/// Errors, as diagnostics: as for `interpret`; a buffer without an offset,
-/// outside the arena, or of no state entry.
+/// Errors, as diagnostics: as for `interpret`; a buffer or view that ends
+/// outside its space; an entry of the state or a port without an offset.
 mlir::FailureOr<llvm::SmallVector<Array>> interpretProgram(ProgramOp program, llvm::ArrayRef<Array> inputs,
                                                            States &states);
 

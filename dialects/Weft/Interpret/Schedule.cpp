@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Weft/Interpret/Frame.h"
 
+#include <deque>
 #include <limits>
 
 using namespace mlir;
@@ -77,7 +78,7 @@ private:
   ProgramOp program;
   States &states;
   Memory state, arena;
-  std::vector<Memory> inputs, results;
+  std::deque<Memory> inputs, results, unplanned; // a deque's elements stay in place
   SmallVector<StateOp> entries;
   llvm::DenseMap<Value, Place> places;
 };
@@ -150,11 +151,17 @@ LogicalResult Run::fits(Operation *op, Place place, Type type) {
 }
 
 LogicalResult Run::place(BufferOp op) {
+  if (!op.getOffset() && op.getSpace() == BufferSpace::Arena) {
+    Memory &own = unplanned.emplace_back(Memory{arena.granule, {}});
+    own.resize(product(shapeOf(op.getType())) * bytesOf(op.getType()));
+    places[op.getResult()] = {&own, 0};
+    return success();
+  }
   if (!op.getOffset())
     return op.emitError() << "the buffer has no offset";
   auto offset = static_cast<int64_t>(*op.getOffset());
   bool port = op.getSpace() == BufferSpace::Input || op.getSpace() == BufferSpace::Result;
-  std::vector<Memory> &ports = op.getSpace() == BufferSpace::Input ? inputs : results;
+  std::deque<Memory> &ports = op.getSpace() == BufferSpace::Input ? inputs : results;
   if (port && (offset < 0 || offset >= static_cast<int64_t>(ports.size())))
     return op.emitError() << "no port has the number " << offset;
   Memory *memory = port ? &ports[offset] : op.getSpace() == BufferSpace::State ? &state : &arena;
