@@ -40,20 +40,20 @@ bool AddressResolver::rangesFit(const ast::Segment &segment, int64_t count, cons
   return fit;
 }
 
-std::optional<std::vector<const Scope *>> AddressResolver::step(const std::vector<const Scope *> &from,
-                                                                const ast::Segment &segment,
-                                                                const std::string &prefix) {
+std::optional<std::vector<const OutlineScope *>>
+AddressResolver::step(const std::vector<const OutlineScope *> &from, const ast::Segment &segment,
+                      const std::string &prefix) {
   if (segment.names.size() != 1) {
     diagnostics.error(Code::W0404, segment.place,
                       "an address of a plan names one thing a step, found a group");
     return std::nullopt;
   }
   const std::string &name = segment.names[0].text;
-  std::vector<const Scope *> matching;
+  std::vector<const OutlineScope *> matching;
   std::vector<std::string> others;
   int64_t count = 0;
-  for (const Scope *scope : from)
-    for (const Scope &child : scope->children) {
+  for (const OutlineScope *scope : from)
+    for (const OutlineScope &child : scope->children) {
       if (child.name == name) {
         matching.push_back(&child);
         count = std::max(count, child.index + 1);
@@ -81,19 +81,19 @@ std::optional<std::vector<const Scope *>> AddressResolver::step(const std::vecto
   }
   if (layer && !rangesFit(segment, count, absl::StrCat("layers `", name, "`")))
     return std::nullopt;
-  std::vector<const Scope *> chosen;
-  for (const Scope *scope : matching)
+  std::vector<const OutlineScope *> chosen;
+  for (const OutlineScope *scope : matching)
     if (!layer || inRanges(segment, scope->index))
       chosen.push_back(scope);
   return chosen;
 }
 
-std::optional<std::vector<const Scope *>> AddressResolver::scopes(const std::vector<ast::Segment> &segments,
-                                                                  size_t count) {
-  std::vector<const Scope *> current{&outline.root};
+std::optional<std::vector<const OutlineScope *>>
+AddressResolver::scopes(const std::vector<ast::Segment> &segments, size_t count) {
+  std::vector<const OutlineScope *> current{&outline.root};
   std::string prefix;
   for (size_t i = 0; i < count; ++i) {
-    std::optional<std::vector<const Scope *>> next = step(current, segments[i], prefix);
+    std::optional<std::vector<const OutlineScope *>> next = step(current, segments[i], prefix);
     if (!next)
       return std::nullopt;
     current = std::move(*next);
@@ -103,7 +103,7 @@ std::optional<std::vector<const Scope *>> AddressResolver::scopes(const std::vec
 }
 
 std::optional<std::vector<int64_t>> AddressResolver::heads(const ast::Term *address, const Place &statement) {
-  std::vector<const Scope *> todo{&outline.root};
+  std::vector<const OutlineScope *> todo{&outline.root};
   const ast::Segment *headSegment = nullptr;
   if (address) {
     size_t count = address->segments.size();
@@ -112,7 +112,7 @@ std::optional<std::vector<int64_t>> AddressResolver::heads(const ast::Term *addr
       headSegment = &last;
       --count;
     }
-    std::optional<std::vector<const Scope *>> found = scopes(address->segments, count);
+    std::optional<std::vector<const OutlineScope *>> found = scopes(address->segments, count);
     if (!found)
       return std::nullopt;
     todo = std::move(*found);
@@ -120,9 +120,9 @@ std::optional<std::vector<int64_t>> AddressResolver::heads(const ast::Term *addr
   std::vector<int32_t> sites;
   int64_t most = 0;
   while (!todo.empty()) {
-    const Scope *scope = todo.back();
+    const OutlineScope *scope = todo.back();
     todo.pop_back();
-    for (const Scope &child : scope->children)
+    for (const OutlineScope &child : scope->children)
       todo.push_back(&child);
     if (scope->site >= 0) {
       sites.push_back(scope->site);

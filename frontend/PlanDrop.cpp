@@ -203,11 +203,11 @@ bool Dropper::resolve(ReadDrop &drop, const Outline &outline) {
   rule.branch = segments[1].names[0].text;
   std::vector<int64_t> none;
   AddressResolver resolver(outline, none, sources, diagnostics);
-  std::optional<std::vector<const Scope *>> layers = resolver.scopes(segments, 1);
+  std::optional<std::vector<const OutlineScope *>> layers = resolver.scopes(segments, 1);
   if (!layers)
     return false;
-  for (const Scope *layer : *layers)
-    for (const Scope &child : layer->children)
+  for (const OutlineScope *layer : *layers)
+    for (const OutlineScope &child : layer->children)
       if (child.name == rule.branch && child.index < 0)
         rule.indices.push_back(layer->index);
   if (rule.indices.empty()) {
@@ -220,7 +220,7 @@ bool Dropper::resolve(ReadDrop &drop, const Outline &outline) {
                             : "change the setting with --set, or drop nothing");
     return false;
   }
-  for (const Scope &child : outline.root.children)
+  for (const OutlineScope &child : outline.root.children)
     rule.oldDepth += child.name == rule.layer;
   bool everywhere = static_cast<int64_t>(rule.indices.size()) == rule.oldDepth;
   if (!everywhere && rule.match != DropRule::Match::Depth) {

@@ -95,11 +95,12 @@ public:
   /// Sorted heads that `address` (null: all) names; nullopt after an error.
   std::optional<std::vector<int64_t>> heads(const ast::Term *address, const Place &statement);
   /// The scopes that the first `count` segments name.
-  std::optional<std::vector<const Scope *>> scopes(const std::vector<ast::Segment> &segments, size_t count);
+  std::optional<std::vector<const OutlineScope *>> scopes(const std::vector<ast::Segment> &segments,
+                                                          size_t count);
 
 private:
-  std::optional<std::vector<const Scope *>> step(const std::vector<const Scope *> &from,
-                                                 const ast::Segment &segment, const std::string &prefix);
+  std::optional<std::vector<const OutlineScope *>>
+  step(const std::vector<const OutlineScope *> &from, const ast::Segment &segment, const std::string &prefix);
   bool inRanges(const ast::Segment &segment, int64_t index) const;
   bool rangesFit(const ast::Segment &segment, int64_t count, const std::string &what);
 

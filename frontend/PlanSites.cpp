@@ -17,7 +17,7 @@ public:
     findDataAxes(model.body);
   }
 
-  absl::Status walk(const Block &block, Bindings names, Scope &scope) {
+  absl::Status walk(const Block &block, Bindings names, OutlineScope &scope) {
     for (const Node &node : block.nodes)
       if (absl::Status status = visit(node, names, scope); !status.ok())
         return status;
@@ -59,7 +59,7 @@ private:
     return absl::InvalidArgumentError(error.message);
   }
 
-  absl::Status visit(const Node &node, Bindings &names, Scope &scope) {
+  absl::Status visit(const Node &node, Bindings &names, OutlineScope &scope) {
     switch (node.kind) {
     case NodeKind::Let: {
       absl::StatusOr<Value> value = valueOf(node.formulas.at("value"), names);
@@ -99,7 +99,7 @@ private:
     }
   }
 
-  absl::Status visitLayer(const Node &node, const Bindings &names, Scope &scope) {
+  absl::Status visitLayer(const Node &node, const Bindings &names, OutlineScope &scope) {
     absl::StatusOr<Value> count = valueOf(node.formulas.at("count"), names);
     if (!count.ok())
       return count.status();
@@ -107,7 +107,7 @@ private:
       return absl::InvalidArgumentError(
           absl::StrCat("the count of layer ", node.name, " is ", count->text()));
     for (int64_t i = 0, n = static_cast<int64_t>(count->number); i < n; ++i) {
-      Scope child{node.name, i, join(scope.path, absl::StrCat(node.name, ".", i)), {}, -1};
+      OutlineScope child{node.name, i, join(scope.path, absl::StrCat(node.name, ".", i)), {}, -1};
       Bindings inner = names;
       if (!node.index.empty())
         inner[node.index] = Value::ofNumber(static_cast<double>(i));
@@ -118,8 +118,8 @@ private:
     return absl::OkStatus();
   }
 
-  absl::Status visitBranch(const Node &node, const Bindings &names, Scope &scope) {
-    Scope child{node.name, -1, join(scope.path, node.name), {}, -1};
+  absl::Status visitBranch(const Node &node, const Bindings &names, OutlineScope &scope) {
+    OutlineScope child{node.name, -1, join(scope.path, node.name), {}, -1};
     if (dropped.count(child.path))
       return absl::OkStatus();
     if (absl::Status status = walk(node.blocks[0], names, child); !status.ok())
@@ -128,7 +128,7 @@ private:
     return absl::OkStatus();
   }
 
-  absl::Status visitAttend(const Node &node, const Bindings &names, Scope &scope) {
+  absl::Status visitAttend(const Node &node, const Bindings &names, OutlineScope &scope) {
     std::vector<int64_t> q, k;
     for (auto [operand, sizes] : {std::pair(node.operands[0], &q), std::pair(node.operands[1], &k)})
       for (const std::string &axis : typeOf(operand).axes)
@@ -150,7 +150,8 @@ private:
     return absl::OkStatus();
   }
 
-  void addSite(Scope &scope, const std::vector<int64_t> &q, const std::vector<int64_t> &k, int64_t window) {
+  void addSite(OutlineScope &scope, const std::vector<int64_t> &q, const std::vector<int64_t> &k,
+               int64_t window) {
     int64_t heads = 1, kvHeads = 1;
     for (size_t i = 0; i + 1 < q.size(); ++i)
       heads *= q[i];
@@ -210,7 +211,7 @@ Model withSetting(Model model, std::string_view name, double value) {
 
 std::set<std::string> matricesOf(const Model &model, const std::set<std::string, std::less<>> &dropped) {
   Walker walker(model, dropped);
-  Scope root;
+  OutlineScope root;
   if (!walker.walk(model.body, model.bindings(), root).ok())
     return {};
   return std::move(walker.matrices);

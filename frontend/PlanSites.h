@@ -30,16 +30,16 @@ struct HeadSite {
 };
 
 /// A layer (one repeat of it) or a branch.
-struct Scope {
+struct OutlineScope {
   std::string name;   // block
   int64_t index = -1; // 3; -1: a branch
   std::string path;   // block.3
-  std::vector<Scope> children;
+  std::vector<OutlineScope> children;
   int32_t site = -1; // into Outline::sites, when an attend stands right in it
 };
 
 struct Outline {
-  Scope root;
+  OutlineScope root;
   std::vector<HeadSite> sites; // in order of the unrolled text
 };
 
