@@ -73,7 +73,8 @@ Json toJson(const Program &program) {
   for (const Call &call : program.calls) {
     Json operands = Json::array();
     for (const Operand &operand : call.operands)
-      operands.push_back(Json::array({word(kSpaces, operand.space), operand.offset, operand.bytes, operand.start}));
+      operands.push_back(
+          Json::array({word(kSpaces, operand.space), operand.offset, operand.bytes, operand.start}));
     calls.push_back({{"kernel", call.kernel}, {"grid", call.grid}, {"operands", std::move(operands)}});
   }
   return {{"name", program.name},

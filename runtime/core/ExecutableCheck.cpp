@@ -56,6 +56,10 @@ absl::Status checkStates(const Executable &executable) {
     std::optional<uint64_t> bytes = denseBytes(state.type, state.shape);
     if (!bytes)
       return invalid(where, ".shape: ", shapeText(state.shape), " is no shape of a tensor");
+    if (state.init.kind == InitRule::Kind::RopeTable &&
+        (state.shape.size() != 3 || state.shape[1] < 1 || state.shape[2] != 2))
+      return invalid(where, ".shape: expected [positions, pairs, 2] for a table of rotations, found ",
+                     shapeText(state.shape));
     if (state.offset % sizeOf(state.type) != 0)
       return invalid(where, ".offset: expected a multiple of ", sizeOf(state.type), ", found ", state.offset);
     if (!inside(state.offset, *bytes, executable.stateBytes))
@@ -113,8 +117,8 @@ absl::Status checkOperand(const Executable &executable, const Program &program, 
                    "s, found ", operand.offset);
   const Port &port = ports[operand.offset];
   if (!inside(operand.start, operand.bytes, *denseBytes(port.type, port.shape)))
-    return invalid(where, ".bytes: ", operand.bytes, " bytes from ", operand.start, " on of ", std::string(kind), " ", port.name,
-                   ", which has ", *denseBytes(port.type, port.shape));
+    return invalid(where, ".bytes: ", operand.bytes, " bytes at ", operand.start, " leave ",
+                   std::string(kind), " ", port.name, ", which has ", *denseBytes(port.type, port.shape));
   return absl::OkStatus();
 }
 

@@ -39,9 +39,9 @@ Executable sample() {
       {"micro",
        {{"tokens", ElementType::I32, {2, 8}}},
        {{"loss", ElementType::F64, {}}},
-       {{0, 7, {{Space::Input, 0, 64}, {Space::State, 64, 2048}, {Space::Arena, 4096, 4096}}},
+       {{0, 7, {{Space::Input, 0, 64, 0}, {Space::State, 64, 2048}, {Space::Arena, 4096, 4096}}},
         {2, 1, {{Space::Arena, 0, 512}, {Space::Arena, 512, 1024}, {Space::Arena, 2048, 512}}},
-        {3, 1, {{Space::Arena, 0, 8}, {Space::Result, 0, 8}}}}},
+        {3, 1, {{Space::Arena, 0, 4}, {Space::Result, 0, 4, 4}}}}},
       {"update", {}, {}, {}}};
   return executable;
 }
@@ -92,6 +92,7 @@ TEST(Executable, RoundTrip) {
   EXPECT_EQ(micro.calls[0].operands[2].space, Space::Arena);
   EXPECT_EQ(micro.calls[0].operands[2].offset, 4096u);
   EXPECT_EQ(micro.calls[2].operands[1].space, Space::Result);
+  EXPECT_EQ(micro.calls[2].operands[1].start, 4u);
   EXPECT_EQ(*serialize(*read), *file); // nothing else differs
 }
 
@@ -128,10 +129,16 @@ TEST(Executable, LiesAreNamed) {
       {[](Executable &e) { e.programs[0].calls[0].operands[2].offset = 4097; }, "leave the arena of 8192"},
       {[](Executable &e) { e.programs[0].calls[0].operands[2].bytes = UINT64_MAX; }, "leave the arena"},
       {[](Executable &e) { e.programs[0].calls[0].operands[0].offset = 1; }, "number of one of 1 inputs"},
-      {[](Executable &e) { e.programs[0].calls[0].operands[0].bytes = 65; }, "65 bytes of input tokens"},
+      {[](Executable &e) { e.programs[0].calls[0].operands[0].bytes = 65; },
+       "65 bytes at 0 leave input tokens"},
+      {[](Executable &e) { e.programs[0].calls[0].operands[0].start = 4; },
+       "64 bytes at 4 leave input tokens"},
+      {[](Executable &e) { e.programs[0].calls[0].operands[0].start = UINT64_MAX; }, "leave input tokens"},
+      {[](Executable &e) { e.states[0].init.kind = InitRule::Kind::RopeTable; },
+       "expected [positions, pairs, 2]"},
       {[](Executable &e) { e.programs[0].calls[1].operands.pop_back(); }, "takes 3, found 2"},
       {[](Executable &e) { e.programs[0].calls[1].operands[1].bytes = 100; }, "operands[1].bytes"},
-      {[](Executable &e) { e.programs[0].calls[2].operands[0].bytes = 4; }, "a copy needs equal sizes"},
+      {[](Executable &e) { e.programs[0].calls[2].operands[0].bytes = 8; }, "a copy needs equal sizes"},
       {[](Executable &e) {
          e.programs[0].calls[2].operands[1] = {Space::Input, 0, 8};
        },
