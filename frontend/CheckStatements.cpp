@@ -235,11 +235,16 @@ void ModelChecker::checkOutput(const ast::Stmt &statement) {
   Item item = checkExpr(*statement.expr);
   const ast::Name &name = statement.names[0];
   ast::Name claimed = {absl::StrCat("output ", name.text), name.place};
-  if (item.isPoison() || !claimPath(claimed, "output"))
-    return;
+  bool fresh = claimPath(claimed, "output");
   std::optional<ValueId> value = tensorOf(item, statement.expr->place, "an output");
-  if (value && needsFloat(*value, statement.expr->place, "an output"))
-    emit(NodeKind::Output, name.place, {*value}).name = name.text;
+  bool ok = value && needsFloat(*value, statement.expr->place, "an output");
+  // An output is a name like any other: the loss is made of `logits`.
+  if (fresh)
+    declare(name, {Symbol::Kind::Value, name.place, ok ? Item::of(*value) : Item::poison(), nullptr});
+  if (!fresh || !ok)
+    return;
+  model.valueNames[static_cast<size_t>(*value)] = name.text;
+  emit(NodeKind::Output, name.place, {*value}).name = name.text;
 }
 
 void ModelChecker::checkLoss(const ast::Stmt &statement) {
