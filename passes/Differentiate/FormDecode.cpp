@@ -22,6 +22,7 @@ public:
     if (failed(check()))
       return failure();
     retype();
+    growTables();
     offset =
         addArgument(program, "offset", RankedTensorType::get({}, IntegerType::get(program.getContext(), 32)));
     for (auto position : llvm::to_vector(bodyOf(program).getOps<PositionOp>()))
@@ -80,23 +81,62 @@ private:
   void useCaches(AttendOp attend) {
     OpBuilder builder(attend);
     std::string name = cacheName(attend);
-    Value k = throughCache(builder, attend.getLoc(), attend.getK(), name + ".k");
-    Value v = throughCache(builder, attend.getLoc(), attend.getV(), name + ".v");
-    attend.getKMutable().assign(k);
-    attend.getVMutable().assign(v);
+    attend.getKMutable().assign(throughCache(builder, attend.getLoc(), attend.getK(), name + ".k"));
+    attend.getVMutable().assign(throughCache(builder, attend.getLoc(), attend.getV(), name + ".v"));
     attend.getOffsetMutable().assign(offset);
   }
 
-  /// The address of the branch that attends, which its location names, or a number.
+  /// The scope of the parameter nearest to the keys, or a number.
   std::string cacheName(AttendOp attend) {
     std::string number = std::to_string(count++);
-    auto named = attend.getLoc()->findInstanceOf<NameLoc>();
-    std::string name = "cache/" + (named ? named.getName().str() : number);
-    return module.lookupSymbol(name + ".k") ? name + "." + number : name;
+    StringRef scope = scopeOf(attend.getK());
+    std::string name = "cache/" + (scope.empty() ? number : scope.str());
+    return module.lookupSymbol(name + ".k") || module.lookupSymbol(name + ".v") ? name + "." + number : name;
   }
 
-  /// Writes `value` at the place `offset` of a new cache and gives the whole of it.
+  /// `block.3.attn` when the nearest parameter that `value` is made of is `block.3.attn.wk`.
+  StringRef scopeOf(Value value) {
+    SmallVector<Value> work{value};
+    llvm::DenseSet<Value> seen;
+    for (size_t i = 0; i < work.size(); ++i) {
+      Operation *op = work[i].getDefiningOp();
+      auto get = dyn_cast_or_null<GetOp>(op);
+      auto state = get ? module.lookupSymbol<StateOp>(get.getState()) : StateOp();
+      if (state && state.getRole() == Role::Parameter)
+        return state.getSymName().rsplit('.').second.empty() ? StringRef()
+                                                             : state.getSymName().rsplit('.').first;
+      if (op && !get)
+        for (Value operand : op->getOperands())
+          if (seen.insert(operand).second)
+            work.push_back(operand);
+    }
+    return {};
+  }
+
+  /// Rope tables get a row for each position that a cache holds.
+  void growTables() {
+    llvm::StringMap<RankedTensorType> grown;
+    for (StateOp state : statesOf(module, Role::Table)) {
+      RankedTensorType type = state.getTensorType();
+      if (state.getInit().getKind() != InitKind::RopeTable || type.getDimSize(0) >= cacheLength)
+        continue;
+      SmallVector<int64_t> sizes(type.getShape());
+      sizes[0] = cacheLength;
+      auto larger = RankedTensorType::get(sizes, type.getElementType(), type.getEncoding());
+      state.setType(larger);
+      grown[state.getSymName()] = larger;
+    }
+    module.walk([&](GetOp get) {
+      if (auto found = grown.find(get.getState()); found != grown.end())
+        get.getResult().setType(found->second);
+    });
+  }
+
+  /// Writes `value` at the place `offset` of its cache and gives the whole of it;
+  /// what several ops attend to is held once.
   Value throughCache(OpBuilder &builder, Location loc, Value value, const std::string &name) {
+    if (Value known = caches.lookup(value))
+      return known;
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<StringAttr> names(axesOf(type));
     SmallVector<int64_t> sizes(type.getShape());
@@ -108,7 +148,7 @@ private:
     Value updated = CacheUpdateOp::create(builder, loc, cacheType, old, value, offset);
     OpBuilder atEnd(bodyOf(program).getTerminator());
     SetOp::create(atEnd, loc, name, updated);
-    return updated;
+    return caches[value] = updated;
   }
 
   func::FuncOp program;
@@ -116,6 +156,7 @@ private:
   int64_t cacheLength;
   StringAttr batch, pos;
   Value offset;
+  llvm::DenseMap<Value, Value> caches;
   int count = 0;
 };
 
