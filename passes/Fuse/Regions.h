@@ -1,0 +1,28 @@
+//===- Regions.h - What may stand in one fused region ------------*- C++ -*-===//
+#pragma once
+
+#include "dialects/Weft/Weft.h"
+
+#include <optional>
+
+namespace weft {
+
+/// What a region runs over. `rows` are the outermost axes that its row tensors
+/// share; none: all tensors have the shape `elements`, or are scalars.
+struct Domain {
+  llvm::SmallVector<mlir::StringAttr> rows;
+  llvm::SmallVector<int64_t> sizes; // of rows, or of the elements
+  bool operator==(const Domain &other) const { return rows == other.rows && sizes == other.sizes; }
+  int64_t count() const;
+};
+
+/// The domain in which `op` can be fused, or nullopt when it needs a kernel of its own.
+std::optional<Domain> domainOf(mlir::Operation *op);
+
+/// How many parts a kernel over `domain` is cut into: a function of sizes alone.
+int64_t chunksOf(const Domain &domain);
+
+/// The data axes that `type` starts with: [batch, pos], or fewer.
+llvm::SmallVector<mlir::StringAttr> leadingRows(mlir::RankedTensorType type);
+
+} // namespace weft

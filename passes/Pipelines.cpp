@@ -1,0 +1,76 @@
+//===- Pipelines.cpp - The order of passes --------------------------------===//
+
+#include "passes/Pipelines.h"
+
+#include "passes/Differentiate/Passes.h"
+#include "passes/Fuse/Passes.h"
+#include "passes/Schedule/Passes.h"
+#include "passes/Unroll/Passes.h"
+
+#include "dialects/Weft/Weft.h"
+
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
+  auto reached = [&](Stage stage) { return options.stage <= stage; };
+
+  // 1. Drop branches while depth is still a formula (the plan's `drop`).
+  if (reached(Stage::Rolled))
+    return;
+
+  // 2. Write layers out; from here every size is static. Position and document
+  //    starts are emitted whether they are read or not: CSE and the symbol-free
+  //    parts of canonicalisation drop what is not.
+  UnrollLayersPassOptions unroll;
+  unroll.batch = options.batch;
+  unroll.positions = options.positions;
+  unroll.double_ = options.float64;
+  manager.addPass(createUnrollLayersPass(unroll));
+  if (options.afterUnroll)
+    manager.addPass(options.afterUnroll());
+  manager.addPass(createSimplify());
+  manager.addPass(createCSEPass());
+  if (reached(Stage::Unrolled))
+    return;
+
+  // 3. Loss head first: its gradient is made in the same loop over tokens.
+  manager.addPass(createFormLossHead());
+  FormProgramsOptions programs;
+  programs.programs.assign(options.programs.begin(), options.programs.end());
+  programs.cacheLength = options.cacheLength;
+  manager.addPass(createFormPrograms(programs));
+  manager.addPass(createDifferentiate());
+  manager.addPass(createSimplify());
+  manager.addPass(createCSEPass());
+  manager.addPass(createFoldAccumulations());
+  if (reached(Stage::Programs))
+    return;
+
+  // 4. Storage before fusion: groups of the optimiser become vectors.
+  manager.addPass(createLayOutParamsPass());
+  manager.addPass(createSplitSumsPass());
+  manager.addPass(createFusePass());
+  if (reached(Stage::Fused))
+    return;
+
+  // 5. Kernels by structure: from here nothing depends on depth but the number of calls.
+  manager.addPass(createOutlineKernelsPass());
+  if (reached(Stage::Kernels))
+    return;
+  manager.addPass(createSchedulePass());
+  manager.addPass(createPlanMemoryPass());
+  if (options.afterPlan)
+    manager.addPass(options.afterPlan());
+}
+
+void weft::registerWeftPasses() {
+  registerWeftUnrollPasses();
+  registerWeftDifferentiatePasses();
+  registerWeftFusePasses();
+  registerWeftSchedulePasses();
+  registerCanonicalizerPass();
+  registerCSEPass();
+  registerSymbolDCEPass();
+}

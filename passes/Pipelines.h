@@ -1,0 +1,39 @@
+//===- Pipelines.h - The order of passes -------------------------*- C++ -*-===//
+#pragma once
+
+#include "mlir/Pass/PassManager.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace weft {
+
+/// How far a module is taken.
+enum class Stage {
+  Rolled,   // as emitted, after the plan's drops
+  Unrolled, // `weft`: one function, static sizes
+  Programs, // `grad`: programs with their gradients
+  Fused,    // fused regions
+  Kernels,  // launches of kernels
+  Schedule, // calls on planned memory
+};
+
+struct PipelineOptions {
+  int64_t batch = 1, positions = 16;
+  bool float64 = false;
+  std::vector<std::string> programs{"eval"}; // micro, update, eval, prefill, decode
+  int64_t cacheLength = 0;                   // of decode; 0: positions
+  Stage stage = Stage::Schedule;
+  /// Passes that a check puts in: a planted fault, for one.
+  std::function<std::unique_ptr<mlir::Pass>()> afterUnroll, afterPlan;
+};
+
+/// Adds the passes up to `options.stage` in their one order.
+void buildPipeline(mlir::PassManager &manager, const PipelineOptions &options);
+
+/// Weft's passes, and the upstream ones that it uses, under their flags.
+void registerWeftPasses();
+
+} // namespace weft

@@ -1,0 +1,85 @@
+//===- LayOutParams.cpp - Give every state entry its place ----------------===//
+
+#include "passes/Schedule/Passes.h"
+
+#include "dialects/Weft/Weft.h"
+
+namespace weft {
+#define GEN_PASS_DEF_LAYOUTPARAMSPASS
+#include "passes/Schedule/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+namespace {
+
+int64_t bytesOf(StateOp state) {
+  RankedTensorType type = state.getTensorType();
+  return type.getNumElements() * static_cast<int64_t>(type.getElementTypeBitWidth() / 8);
+}
+
+/// The part of a name that says whose it is: `grad/embed` is embed's.
+StringRef ownerOf(StateOp state) {
+  bool derived = state.getRole() == Role::Gradient || state.getRole() == Role::Moment;
+  return derived ? state.getSymName().split('/').second : state.getSymName();
+}
+
+/// Entries of one kind stand together: parameters, gradients, each moment, the rest alone.
+StringRef kindOf(StateOp state) {
+  bool derived = state.getRole() == Role::Gradient || state.getRole() == Role::Moment;
+  return derived ? state.getSymName().split('/').first : state.getRole() == Role::Parameter ? "" : state.getSymName();
+}
+
+struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    llvm::StringMap<int64_t> rank = ranks(module);
+    SmallVector<StateOp> states(module.getOps<StateOp>());
+    llvm::MapVector<StringRef, SmallVector<StateOp>> kinds;
+    for (StateOp state : states)
+      kinds[kindOf(state)].push_back(state);
+    int64_t offset = 0;
+    Builder builder(module.getContext());
+    llvm::StringMap<int64_t> place;
+    for (auto &[kind, members] : kinds) {
+      llvm::stable_sort(members, [&](StateOp a, StateOp b) {
+        return rank.lookup(ownerOf(a)) < rank.lookup(ownerOf(b));
+      });
+      offset = static_cast<int64_t>(llvm::alignTo(offset, 64));
+      for (StateOp state : members) {
+        state.setOffset(offset);
+        place[state.getSymName()] = offset;
+        offset += bytesOf(state);
+      }
+    }
+    module->setAttr("weft.state_bytes", builder.getI64IntegerAttr(static_cast<int64_t>(llvm::alignTo(offset, 64))));
+    reorderNorms(module, place);
+  }
+
+  /// Place of each parameter in the order of the optimiser's groups.
+  llvm::StringMap<int64_t> ranks(ModuleOp module) {
+    llvm::StringMap<int64_t> rank;
+    int64_t next = 1;
+    if (auto groups = module->getAttrOfType<ArrayAttr>("weft.groups"))
+      for (auto group : groups.getAsRange<DictionaryAttr>())
+        for (auto name : group.getAs<ArrayAttr>("params").getAsRange<StringAttr>())
+          rank[name.getValue()] = next++;
+    return rank;
+  }
+
+  /// A norm does not ask for an order: storage order makes its operand one vector.
+  void reorderNorms(ModuleOp module, const llvm::StringMap<int64_t> &place) {
+    module.walk([&](GetFlatOp get) {
+      if (!llvm::all_of(get->getUsers(), [](Operation *user) { return isa<NormOp>(user); }))
+        return;
+      SmallVector<Attribute> names(get.getStates().begin(), get.getStates().end());
+      llvm::stable_sort(names, [&](Attribute a, Attribute b) {
+        return place.lookup(cast<FlatSymbolRefAttr>(a).getValue()) < place.lookup(cast<FlatSymbolRefAttr>(b).getValue());
+      });
+      get.setStatesAttr(ArrayAttr::get(module.getContext(), names));
+    });
+  }
+};
+
+} // namespace

@@ -1,0 +1,49 @@
+//===- Passes.td - From kernels to a schedule -------------------------------===//
+include "mlir/Pass/PassBase.td"
+
+def LayOutParamsPass : Pass<"weft-lay-out-params", "::mlir::ModuleOp"> {
+  let summary = "give every state entry its place";
+  let description = [{
+    Parameters stand in the order of the optimiser's groups (`weft.groups`), one
+    after another, so that a group is one vector for the optimiser; gradients and
+    moments repeat that order. Groups, tables and caches start at 64 bytes. The
+    gradients' list under `weft.norm` is put into the order of storage.
+
+    - Needs: states of the programs (`weft-form-update`).
+    - Gives: an offset for each `weft.state`; `weft.state_bytes` on the module.
+    - Cost: one walk.
+    - Example: `test/passes/Schedule/lay-out-params.mlir`.
+  }];
+}
+
+def PlanMemoryPass : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "give each buffer of the arena its offset";
+  let description = [{
+    A buffer lives from the first call that touches it to the last. Largest
+    first, each takes the lowest offset that no buffer alive at the same time
+    overlaps. Offsets are multiples of 64 bytes.
+
+    - Needs: `weft-schedule`.
+    - Gives: an offset for each arena buffer, `arena` on the program.
+    - Cost: quadratic in buffers alive at one time.
+    - Example: `test/passes/Schedule/plan-memory.mlir`.
+  }];
+}
+
+def SchedulePass : Pass<"weft-schedule", "::mlir::ModuleOp"> {
+  let summary = "functions of launches become programs of calls on buffers";
+  let description = [{
+    Each value gets a buffer: an input or result port, the state, or the arena.
+    An `init` operand shares the buffer of its result; an assignment of a state
+    entry is written in place when nothing reads the old value later, else
+    copied at the end. The loss head is cut into chunks of tokens here, so that
+    logits are never whole.
+
+    - Needs: `weft-outline-kernels`, `weft-lay-out-params`.
+    - Gives: `weft.program`s; no function is left.
+    - Cost: one walk.
+    - Example: `test/passes/Schedule/schedule.mlir`.
+  }];
+  let options = [Option<"logitsBytes", "logits-bytes", "int64_t", "33554432",
+                        "most bytes of logits that exist at one time">];
+}

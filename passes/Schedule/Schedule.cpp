@@ -1,0 +1,371 @@
+//===- Schedule.cpp - Launches become calls on buffers --------------------===//
+//
+// 1. Ports and states are buffers; a state entry is read where it lies.
+// 2. A launch's result goes to the port that returns it, to the state entry that
+//    it is assigned to (when that is safe, below), to the buffer of the operand
+//    it updates, or to the arena.
+// 3. What could not be written in place is copied at the end.
+//
+// Written in place is safe when no later launch reads the old value and the
+// launch itself reads it element by element (no rows), as `init`, or not at all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Schedule/Buffers.h"
+#include "passes/Schedule/Passes.h"
+
+#include "passes/Codegen/Codegen.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
+
+namespace weft {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "passes/Schedule/Passes.h.inc"
+} // namespace weft
+
+using namespace mlir;
+using namespace weft;
+
+int64_t weft::bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * static_cast<int64_t>(tensor.getElementTypeBitWidth() / 8);
+}
+
+//===----------------------------------------------------------------------===//
+// ProgramBuilder
+//===----------------------------------------------------------------------===//
+
+Value ProgramBuilder::arena(Location loc, Type type) {
+  return BufferOp::create(builder, loc, type, BufferSpace::Arena, IntegerAttr());
+}
+
+Value ProgramBuilder::buffer(Location loc, BufferSpace space, int64_t offset, Type type) {
+  return BufferOp::create(builder, loc, type, space, builder.getI64IntegerAttr(offset));
+}
+
+Value ProgramBuilder::view(Location loc, Value buffer, int64_t start, RankedTensorType type) {
+  if (start == 0 && buffer.getType() == type)
+    return buffer;
+  return ViewOp::create(builder, loc, type, buffer, builder.getI64IntegerAttr(start));
+}
+
+void ProgramBuilder::call(Location loc, KernelOp kernel, ValueRange ins, ValueRange outs) {
+  CallOp::create(builder, loc, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), ins, outs,
+                 builder.getI64IntegerAttr(gridOf(kernel)));
+}
+
+KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs,
+                                function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> body) {
+  OpBuilder outer(builder.getContext());
+  outer.setInsertionPointToStart(module.getBody());
+  auto kernel = KernelOp::create(outer, loc, "kernel", outer.getFunctionType(inputs, {}), outer.getArrayAttr({}), 1,
+                                 ArrayAttr(), ArrayAttr());
+  Block &block = kernel.getBody().emplaceBlock();
+  block.addArguments(inputs, SmallVector<Location>(inputs.size(), loc));
+  OpBuilder inner = OpBuilder::atBlockEnd(&block);
+  SmallVector<Value> results = body(inner, block.getArguments());
+  YieldOp::create(inner, loc, results);
+  kernel.setFunctionType(outer.getFunctionType(inputs, ValueRange(results).getTypes()));
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel->print(stream, OpPrintingFlags().useLocalScope());
+  std::string hash = llvm::utohexstr(llvm::xxh3_64bits(stream.str()), true, 16);
+  std::string name = (label + "_" + StringRef(hash).take_front(8)).str();
+  if (auto known = module.lookupSymbol<KernelOp>(name)) {
+    kernel.erase();
+    return known;
+  }
+  kernel.setSymName(name);
+  kernel->setAttr("weft.hash", outer.getStringAttr(hash));
+  return kernel;
+}
+
+//===----------------------------------------------------------------------===//
+// One function
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The argument of a kernel that its result `result` updates in place, or -1.
+int64_t updatedArgument(KernelOp kernel, unsigned result) {
+  auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
+  Operation *op = yield.getValues()[result].getDefiningOp();
+  if (!op)
+    return -1;
+  Value updated;
+  if (auto contract = dyn_cast<ContractOp>(op))
+    updated = contract.getInit();
+  else if (auto sum = dyn_cast<SumToOp>(op))
+    updated = kernel.getRows().empty() ? sum.getInit() : Value();
+  else if (auto gather = dyn_cast<GatherGradOp>(op))
+    updated = gather.getInit();
+  else if (auto head = dyn_cast<LossHeadGradOp>(op))
+    updated = result == 2 ? head.getInit() : Value();
+  else if (auto cache = dyn_cast<CacheUpdateOp>(op))
+    updated = cache.getCache();
+  auto argument = dyn_cast_or_null<BlockArgument>(updated);
+  return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
+}
+
+class FunctionScheduler {
+public:
+  FunctionScheduler(func::FuncOp function, ModuleOp module, int64_t logitsBytes)
+      : function(function), module(module), logitsBytes(logitsBytes) {}
+  LogicalResult run();
+
+private:
+  ProgramOp makeProgram();
+  LogicalResult scheduleOp(Operation &op, ProgramBuilder &program);
+  LogicalResult scheduleLaunch(LaunchOp launch, ProgramBuilder &program);
+  LogicalResult bindState(Operation *op, ArrayAttr names, Value value, ProgramBuilder &program);
+  Value resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program);
+  Value assignedState(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program);
+  void finish(ProgramBuilder &program);
+  FailureOr<int64_t> stateOffset(Operation *op, ArrayAttr names);
+  bool readLater(int64_t offset, int64_t bytes, Operation *after);
+  bool isLastUse(Value value, Operation *user);
+
+  func::FuncOp function;
+  ModuleOp module;
+  int64_t logitsBytes;
+  llvm::DenseMap<Value, Value> buffers;
+  struct Assignment {
+    Value value;
+    int64_t offset;
+    Location loc;
+  };
+  SmallVector<Assignment> assignments;
+};
+
+} // namespace
+
+ProgramOp FunctionScheduler::makeProgram() {
+  OpBuilder builder(function);
+  SmallVector<Attribute> inputs, results;
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    inputs.push_back(function.getArgAttr(i, "weft.name"));
+  for (unsigned i = 0; i < function.getNumResults(); ++i)
+    results.push_back(function.getResultAttr(i, "weft.name"));
+  auto program = ProgramOp::create(builder, function.getLoc(), function.getName().str(), builder.getArrayAttr(inputs),
+                                   builder.getTypeArrayAttr(function.getArgumentTypes()), builder.getArrayAttr(results),
+                                   builder.getTypeArrayAttr(function.getResultTypes()), IntegerAttr());
+  program.getBody().emplaceBlock();
+  return program;
+}
+
+FailureOr<int64_t> FunctionScheduler::stateOffset(Operation *op, ArrayAttr names) {
+  int64_t first = -1, next = -1;
+  for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
+    auto state = module.lookupSymbol<StateOp>(name.getAttr());
+    if (!state || !state.getOffset())
+      return op->emitOpError("names a state entry without a place: ") << name;
+    int64_t offset = static_cast<int64_t>(*state.getOffset());
+    if (first < 0)
+      first = offset;
+    else if (offset != next)
+      return op->emitOpError("expects entries one after another, but ") << name << " is at " << offset << ", not " << next;
+    next = offset + bytesOf(state.getTensorType());
+  }
+  return first;
+}
+
+static ArrayAttr oneName(FlatSymbolRefAttr name) { return ArrayAttr::get(name.getContext(), name); }
+
+/// The state that an op reads, or null.
+static ArrayAttr statesRead(Operation *op) {
+  if (auto get = dyn_cast<GetOp>(op))
+    return oneName(get.getStateAttr());
+  if (auto get = dyn_cast<GetFlatOp>(op))
+    return get.getStates();
+  return {};
+}
+
+/// Whether a launch after `after` reads state bytes [offset, offset + bytes).
+bool FunctionScheduler::readLater(int64_t offset, int64_t bytes, Operation *after) {
+  for (Operation &op : function.getBody().front()) {
+    ArrayAttr names = statesRead(&op);
+    if (!names)
+      continue;
+    FailureOr<int64_t> start = stateOffset(&op, names);
+    int64_t size = bytesOf(op.getResult(0).getType());
+    if (failed(start) || *start >= offset + bytes || *start + size <= offset)
+      continue;
+    for (Operation *user : op.getResult(0).getUsers())
+      if (!isa<SetOp, SetFlatOp, func::ReturnOp>(user) && after->isBeforeInBlock(user))
+        return true;
+  }
+  return false;
+}
+
+/// The state buffer that this result may be written to at once, or null.
+Value FunctionScheduler::assignedState(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program) {
+  Value result = launch.getResult(index);
+  for (Operation *user : result.getUsers()) {
+    ArrayAttr names;
+    if (auto set = dyn_cast<SetOp>(user))
+      names = oneName(set.getStateAttr());
+    else if (auto set = dyn_cast<SetFlatOp>(user))
+      names = set.getStates();
+    else
+      continue;
+    FailureOr<int64_t> offset = stateOffset(user, names);
+    if (failed(offset) || readLater(*offset, bytesOf(result.getType()), launch))
+      return {};
+    int64_t updated = updatedArgument(kernel, index);
+    for (auto [position, operand] : llvm::enumerate(launch.getOperands())) {
+      Operation *producer = operand.getDefiningOp();
+      ArrayAttr read = producer ? statesRead(producer) : ArrayAttr();
+      if (!read)
+        continue;
+      FailureOr<int64_t> start = stateOffset(producer, read);
+      if (failed(start) || *start >= *offset + bytesOf(result.getType()) || *start + bytesOf(operand.getType()) <= *offset)
+        continue;
+      bool elementwise = isa<FusedOp, YieldOp>(kernel.getBody().front().front()) || kernel.getRows().empty();
+      bool sameRange = *start == *offset && operand.getType() == result.getType();
+      if (!sameRange || !(static_cast<int64_t>(position) == updated || (elementwise && updated < 0)))
+        return {};
+    }
+    return program.buffer(launch.getLoc(), BufferSpace::State, *offset, result.getType());
+  }
+  return {};
+}
+
+bool FunctionScheduler::isLastUse(Value value, Operation *user) {
+  return llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user || other->isBeforeInBlock(user); });
+}
+
+Value FunctionScheduler::resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program) {
+  Value result = launch.getResult(index);
+  for (OpOperand &use : result.getUses())
+    if (isa<func::ReturnOp>(use.getOwner()))
+      return program.buffer(launch.getLoc(), BufferSpace::Result, use.getOperandNumber(), result.getType());
+  if (Value state = assignedState(launch, kernel, index, program))
+    return state;
+  int64_t updated = updatedArgument(kernel, index);
+  if (updated >= 0) {
+    Value operand = launch.getOperands()[static_cast<unsigned>(updated)];
+    auto buffer = buffers.lookup(operand).getDefiningOp<BufferOp>();
+    if (buffer && buffer.getSpace() == BufferSpace::Arena && isLastUse(operand, launch))
+      return buffer;
+  }
+  return program.arena(launch.getLoc(), result.getType());
+}
+
+LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder &program) {
+  auto kernel = module.lookupSymbol<KernelOp>(launch.getKernelAttr().getAttr());
+  SmallVector<Value> ins, outs;
+  for (Value operand : launch.getOperands())
+    ins.push_back(buffers.lookup(operand));
+  for (unsigned i = 0; i < launch.getNumResults(); ++i)
+    outs.push_back(resultBuffer(launch, kernel, i, program));
+  for (auto [index, out] : llvm::enumerate(outs)) {
+    buffers[launch.getResult(static_cast<unsigned>(index))] = out;
+    int64_t updated = updatedArgument(kernel, static_cast<unsigned>(index));
+    if (updated < 0)
+      continue;
+    // The kernel adds to what its result holds: bring it there first.
+    Value &in = ins[static_cast<size_t>(updated)];
+    auto from = in.getDefiningOp<BufferOp>(), to = out.getDefiningOp<BufferOp>();
+    bool same = from == to || (from.getSpace() == to.getSpace() && from.getOffset() && from.getOffset() == to.getOffset());
+    if (!same)
+      program.copy(launch.getLoc(), in, out);
+    in = out;
+  }
+  Operation &body = kernel.getBody().front().front();
+  if (isa<LossHeadOp, LossHeadGradOp>(body)) {
+    scheduleLossHead(program, &body, ins, outs, logitsBytes);
+    return success();
+  }
+  program.call(launch.getLoc(), kernel, ins, outs);
+  return success();
+}
+
+LogicalResult FunctionScheduler::bindState(Operation *op, ArrayAttr names, Value value, ProgramBuilder &program) {
+  FailureOr<int64_t> offset = stateOffset(op, names);
+  if (failed(offset))
+    return failure();
+  buffers[value] = program.buffer(op->getLoc(), BufferSpace::State, *offset, value.getType());
+  return success();
+}
+
+LogicalResult FunctionScheduler::scheduleOp(Operation &op, ProgramBuilder &program) {
+  if (ArrayAttr names = statesRead(&op))
+    return bindState(&op, names, op.getResult(0), program);
+  if (auto launch = dyn_cast<LaunchOp>(op))
+    return scheduleLaunch(launch, program);
+  ArrayAttr names;
+  if (auto set = dyn_cast<SetOp>(op))
+    names = oneName(set.getStateAttr());
+  else if (auto set = dyn_cast<SetFlatOp>(op))
+    names = set.getStates();
+  if (names) {
+    FailureOr<int64_t> offset = stateOffset(&op, names);
+    if (failed(offset))
+      return failure();
+    assignments.push_back({op.getOperand(0), *offset, op.getLoc()});
+    return success();
+  }
+  if (isa<ConstantOp, func::ReturnOp>(op))
+    return success();
+  return op.emitOpError("is no launch: outline kernels before scheduling");
+}
+
+/// Assignments and results that are not where they belong yet.
+void FunctionScheduler::finish(ProgramBuilder &program) {
+  auto move = [&](Value value, BufferSpace space, int64_t offset, Location loc) {
+    auto from = buffers.lookup(value).getDefiningOp<BufferOp>();
+    if (from && from.getSpace() == space && from.getOffset() && static_cast<int64_t>(*from.getOffset()) == offset)
+      return;
+    Value to = program.buffer(loc, space, offset, value.getType());
+    if (from)
+      program.copy(loc, from, to);
+    else
+      program.fill(loc, to); // only constants have no buffer, and only zero is assigned
+  };
+  for (Assignment &assignment : assignments)
+    move(assignment.value, BufferSpace::State, assignment.offset, assignment.loc);
+  Operation *ret = function.getBody().front().getTerminator();
+  for (auto [index, value] : llvm::enumerate(ret->getOperands()))
+    move(value, BufferSpace::Result, static_cast<int64_t>(index), ret->getLoc());
+}
+
+LogicalResult FunctionScheduler::run() {
+  ProgramOp op = makeProgram();
+  ProgramBuilder program(module, op);
+  for (BlockArgument argument : function.getArguments())
+    buffers[argument] = program.buffer(argument.getLoc(), BufferSpace::Input, argument.getArgNumber(), argument.getType());
+  for (Operation &inner : function.getBody().front()) {
+    if (auto constant = dyn_cast<ConstantOp>(inner))
+      for (Operation *user : constant->getUsers())
+        if (numberOf(constant.getValue()) != 0)
+          return user->emitOpError("assigns or returns a constant other than zero, which no kernel makes");
+    if (failed(scheduleOp(inner, program)))
+      return failure();
+  }
+  finish(program);
+  function.erase();
+  return success();
+}
+
+namespace {
+struct Schedule : weft::impl::SchedulePassBase<Schedule> {
+  using SchedulePassBase::SchedulePassBase;
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (func::FuncOp function : llvm::to_vector(module.getOps<func::FuncOp>()))
+      if (failed(FunctionScheduler(function, module, logitsBytes).run()))
+        return signalPassFailure();
+    dropUnusedKernels(module);
+  }
+
+  /// The loss head's own kernel was replaced by those of its chunks.
+  void dropUnusedKernels(ModuleOp module) {
+    llvm::StringSet<> used;
+    module.walk([&](CallOp call) { used.insert(call.getKernel()); });
+    for (KernelOp kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+      if (!used.contains(kernel.getSymName()))
+        kernel.erase();
+  }
+};
+} // namespace

@@ -1,0 +1,194 @@
+//===- Session.cpp - From a request to a checked program ------------------===//
+
+#include "tools/weft/Session.h"
+
+#include "frontend/Parser.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <filesystem>
+
+using namespace weft;
+
+namespace {
+
+/// Text to put in place of a piece of a statement.
+struct Replacement {
+  lang::Place place;
+  std::string text;
+};
+
+/// The text of the statement at `whole` with the replacements made.
+std::string rewritten(const lang::SourceFiles &sources, const lang::Place &whole, std::vector<Replacement> changes) {
+  std::string text(sources.textAt(whole));
+  std::sort(changes.begin(), changes.end(), [](auto &a, auto &b) { return a.place.offset > b.place.offset; });
+  for (const Replacement &change : changes)
+    text.replace(static_cast<size_t>(change.place.offset - whole.offset), static_cast<size_t>(change.place.length), change.text);
+  return text;
+}
+
+/// `gated | standard` with the chosen word first.
+std::string chosenFirst(const lang::ast::Setting &setting, const std::string &chosen) {
+  std::string text = chosen;
+  for (const lang::ast::Name &word : setting.words)
+    if (word.text != chosen)
+      text += " | " + word.text;
+  return text;
+}
+
+std::string modelText(const Program &program, const lang::Overrides &overrides) {
+  const lang::ast::Model *model = program.file.findModel(program.model.name);
+  std::vector<Replacement> changes;
+  for (const auto &[key, value] : overrides)
+    for (const lang::ast::Setting &setting : model->settings) {
+      if (setting.name.text != key)
+        continue;
+      if (setting.value)
+        changes.push_back({setting.value->place, value});
+      else
+        changes.push_back({lang::spanOf(setting.words.front().place, setting.words.back().place), chosenFirst(setting, value)});
+    }
+  return rewritten(program.sources, model->place, changes);
+}
+
+std::string recipeText(const Program &program, const lang::Overrides &overrides) {
+  const lang::ast::Train *train = program.file.findTrain(program.recipe->name);
+  std::vector<Replacement> changes;
+  std::string added;
+  for (const auto &[key, value] : overrides) {
+    bool found = false;
+    for (const lang::ast::Option &option : train->options)
+      if (option.key.text == key) {
+        changes.push_back({option.place, key + " = " + value});
+        found = true;
+      }
+    if (!found)
+      added += "  " + key + " = " + value + "\n";
+  }
+  std::string text = rewritten(program.sources, train->place, changes);
+  return text.insert(text.rfind('}'), added);
+}
+
+/// Splits `--set` between the model and the recipe: a setting of the model wins.
+absl::Status splitSets(const Request &request, const lang::ast::Model &model, lang::Overrides &ofModel,
+                       lang::Overrides &ofRecipe) {
+  const std::vector<std::string> &recipeKeys = lang::recipeKeys();
+  for (const std::string &set : request.sets) {
+    size_t equals = set.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return absl::InvalidArgumentError(absl::StrCat("--set ", set, ": expected name=value"));
+    std::string key = set.substr(0, equals), value = set.substr(equals + 1);
+    bool isSetting = std::any_of(model.settings.begin(), model.settings.end(),
+                                 [&](const lang::ast::Setting &setting) { return setting.name.text == key; });
+    bool isKey = std::find(recipeKeys.begin(), recipeKeys.end(), key) != recipeKeys.end();
+    (isKey && !isSetting ? ofRecipe : ofModel).emplace_back(key, value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status loadPlans(const Request &request, Program &program, lang::Diagnostics &diagnostics) {
+  for (const std::string &asked : request.plans) {
+    size_t colon = asked.rfind(':');
+    std::string name = colon == std::string::npos ? asked : asked.substr(colon + 1);
+    if (colon != std::string::npos) {
+      absl::StatusOr<int32_t> index = program.sources.load(asked.substr(0, colon));
+      if (!index.ok())
+        return index.status();
+      lang::parseInto(program.file, *index, program.sources, diagnostics);
+    }
+    if (diagnostics.hasErrors())
+      return diagnostics.status(program.sources);
+    std::optional<lang::Plan> plan = lang::checkPlan(program.file, program.sources, name, program.model, diagnostics);
+    if (!plan)
+      return diagnostics.status(program.sources);
+    if (std::optional<std::string> unbuilt = lang::firstUnbuilt(*plan))
+      return absl::UnimplementedError(absl::StrCat("plan ", name, ": `", *unbuilt,
+                                                   "` is checked but not carried out yet; fixed and listed windows are"));
+    program.plans.push_back(std::move(*plan));
+  }
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &request) {
+  auto program = std::make_unique<Program>();
+  lang::Diagnostics diagnostics;
+  program->file = request.text ? lang::parseText(request.path, *request.text, program->sources, diagnostics)
+                               : lang::parseFile(request.path, program->sources, diagnostics);
+  if (diagnostics.hasErrors())
+    return diagnostics.status(program->sources);
+  if (program->file.models.empty())
+    return absl::InvalidArgumentError(absl::StrCat(request.path, ": expected a model, found none; write `model NAME (...) { ... }`"));
+  lang::Overrides ofModel, ofRecipe;
+  // The file's own model is the last read: used files come first.
+  const std::string name = program->file.models.back().name.text;
+  if (absl::Status status = splitSets(request, program->file.models.back(), ofModel, ofRecipe); !status.ok())
+    return status;
+  std::optional<lang::Model> model = lang::checkModel(program->file, program->sources, name, ofModel, diagnostics);
+  if (!model)
+    return diagnostics.status(program->sources);
+  program->model = std::move(*model);
+  if (request.needsRecipe) {
+    program->recipe = lang::checkRecipe(program->file, program->sources, request.recipe, program->model, diagnostics, ofRecipe);
+    if (!program->recipe)
+      return diagnostics.status(program->sources);
+  } else if (!ofRecipe.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("--set ", ofRecipe.front().first, ": belongs to a recipe, and this command uses none"));
+  }
+  if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
+    return status;
+  program->runText = modelText(*program, ofModel);
+  for (const lang::Plan &plan : program->plans)
+    program->runText += "\n\n" + plan.text;
+  if (program->recipe)
+    program->runText += "\n\n" + recipeText(*program, ofRecipe);
+  program->runText += "\n";
+  return program;
+}
+
+std::string weft::cacheFolder() {
+  if (const char *folder = std::getenv("WEFT_CACHE_DIR"))
+    return folder;
+  if (const char *folder = std::getenv("XDG_CACHE_HOME"))
+    return absl::StrCat(folder, "/weft");
+  if (const char *home = std::getenv("HOME"))
+    return absl::StrCat(home, "/.cache/weft");
+  return "";
+}
+
+PipelineOptions weft::shapesOf(const rt::Recipe &recipe) {
+  PipelineOptions options;
+  options.batch = recipe.rows / recipe.microBatches;
+  options.positions = recipe.positions;
+  return options;
+}
+
+std::vector<OptimizerGroup> weft::optimizerGroups(const Program &program) {
+  std::vector<OptimizerGroup> groups;
+  lang::ParameterGroups assigned = lang::parameterGroups(*program.recipe, program.model);
+  std::vector<lang::ParameterInfo> parameters = lang::parametersOf(program.model);
+  for (size_t index = 0; index < program.recipe->optimizers.size(); ++index)
+    for (bool decays : {true, false}) {
+      OptimizerGroup group{program.recipe->optimizers[index], {}};
+      if (!decays)
+        group.optimizer.decay = 0;
+      for (const lang::ParameterInfo &info : parameters) {
+        auto found = assigned.optimizer.find(info.path);
+        if (found != assigned.optimizer.end() && found->second == static_cast<int32_t>(index) &&
+            assigned.decayed.contains(info.path) == decays)
+          group.parameters.push_back(info.path);
+      }
+      if (!group.parameters.empty())
+        groups.push_back(std::move(group));
+    }
+  return groups;
+}
+
+rt::Recipe weft::runtimeRecipe(const Program &program) {
+  rt::Recipe recipe = *program.recipe;
+  recipe.optimizers.clear();
+  for (const OptimizerGroup &group : optimizerGroups(program))
+    recipe.optimizers.push_back(group.optimizer);
+  return recipe;
+}

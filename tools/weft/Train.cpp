@@ -1,0 +1,176 @@
+//===- Train.cpp - weft train ----------------------------------------------===//
+
+#include "tools/weft/Command.h"
+
+#include "runtime/data/Corpus.h"
+#include "runtime/train/Checkpoint.h"
+#include "runtime/train/Train.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <ctime>
+#include <filesystem>
+
+using namespace weft;
+namespace cl = llvm::cl;
+
+namespace {
+
+struct TrainFlags {
+  cl::opt<std::string> path{cl::Positional, cl::desc("MODEL.weft"), cl::cat(flagCategory())};
+  cl::list<std::string> sets{"set", cl::desc("set a size, a choice, or a key of the recipe"), cl::value_desc("name=value"), cl::cat(flagCategory())};
+  cl::list<std::string> plans{"plan", cl::desc("apply a plan"), cl::value_desc("[FILE:]NAME"), cl::cat(flagCategory())};
+  cl::opt<std::string> recipe{"recipe", cl::desc("which `train` block (default: the only one)"), cl::value_desc("NAME"), cl::cat(flagCategory())};
+  cl::opt<std::string> out{"out", cl::desc("run directory (default: runs/MODEL-DATE)"), cl::value_desc("DIR"), cl::cat(flagCategory())};
+  cl::opt<std::string> resume{"resume", cl::desc("go on with this run from its latest checkpoint"), cl::value_desc("RUN"), cl::cat(flagCategory())};
+  cl::opt<int64_t> steps{"steps", cl::desc("steps of the whole run, instead of the recipe's"), cl::init(0), cl::cat(flagCategory())};
+  cl::opt<int64_t> until{"until", cl::desc("save and stop after this step; --resume goes on"), cl::init(0), cl::cat(flagCategory())};
+  cl::opt<bool> dryRun{"dry-run", cl::desc("compile and print sizes, train nothing"), cl::cat(flagCategory())};
+  DeviceFlags device;
+};
+
+std::string dated(const std::string &model) {
+  std::time_t now = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", std::localtime(&now));
+  return "runs/" + model + "-" + text;
+}
+
+int64_t vocabularyOf(const lang::Model &model) {
+  lang::Bindings names = model.bindings();
+  auto found = names.find("vocab");
+  return found == names.end() ? 0 : static_cast<int64_t>(found->second.number);
+}
+
+absl::StatusOr<rt::RunDirectory> openRun(const TrainFlags &flags, const Program &program) {
+  if (!flags.resume.empty())
+    return rt::RunDirectory::open(flags.resume);
+  std::string path = flags.out.empty() ? dated(program.model.name) : std::string(flags.out);
+  return rt::RunDirectory::create(path, program.runText);
+}
+
+std::string bytesText(uint64_t bytes) {
+  return bytes < (1 << 20) ? llvm::formatv("{0:F1} KiB", bytes / 1024.0).str()
+                           : llvm::formatv("{0:F1} MiB", bytes / 1048576.0).str();
+}
+
+/// What was compiled, and what memory it takes.
+void describe(rt::Console &console, const Program &program, const rt::Machine &machine, const MachineReport &report) {
+  const rt::Executable &executable = machine.executable();
+  int64_t parameters = 0;
+  for (const lang::ParameterInfo &info : lang::parametersOf(program.model)) {
+    int64_t count = 1;
+    for (int64_t size : info.shape)
+      count *= size;
+    parameters += count;
+  }
+  console.line(llvm::formatv("{0}: {1:N} parameters; {2} kernels ({3} compiled, {4} from the cache) in {5:F2} s; state {6}, arena {7}",
+                             program.model.name, parameters, report.compile.kernels, report.compile.compiled,
+                             report.compile.fromCache, report.seconds, bytesText(executable.stateBytes),
+                             bytesText(executable.arenaBytes)).str());
+}
+
+/// The checkpoint's shapes were checked; this says why a model can't be trained yet.
+absl::Status checkTrainable(const Program &program) {
+  for (const rt::Optimizer &optimizer : program.recipe->optimizers)
+    if (optimizer.kind == rt::Optimizer::Kind::Muon)
+      return absl::UnimplementedError("recipe " + program.recipe->name + ": muon is checked but not built yet; "
+                                      "use adamw (--set 'optimizer=adamw(lr = 3e-4)')");
+  if (program.recipe->precision == rt::Recipe::Precision::Bf16)
+    return absl::UnimplementedError("recipe " + program.recipe->name + ": precision bf16 needs a GPU path, which this "
+                                    "build has not; use auto or fp32");
+  return absl::OkStatus();
+}
+
+int report(rt::Console &console, const rt::TrainSummary &summary, const rt::RunDirectory &run) {
+  if (summary.eval)
+    console.line(llvm::formatv("held out: loss {0:F4}, perplexity {1:F2}, over {2:N} targets", summary.eval->loss,
+                               summary.eval->perplexity, summary.eval->targets).str());
+  console.line(llvm::formatv("step {0}/{1}: loss {2:F4}, {3:N} tokens, {4:F0} tokens/s, {5:F1} s{6}", summary.step,
+                             summary.totalSteps, summary.loss, summary.tokens, summary.tokensPerSecond, summary.seconds,
+                             summary.skipped ? absl::StrCat(", ", summary.skipped, " steps skipped") : std::string()).str());
+  console.line("run directory " + run.path() + ", IR after each pass in " + run.trail() + ", checkpoint " + summary.checkpoint);
+  if (!summary.interrupted)
+    return 0;
+  console.line("interrupted and saved; go on with: weft train --resume " + run.path());
+  return rt::kInterruptedExit;
+}
+
+int runTraining(const TrainFlags &flags, Program &program, const Request &request) {
+  rt::Recipe recipe = runtimeRecipe(program);
+  std::string folder = std::filesystem::path(request.path).parent_path().string();
+  absl::StatusOr<rt::Dataset> data = rt::loadDataset(recipe, vocabularyOf(program.model), folder);
+  if (!data.ok())
+    return fail(data.status());
+  absl::StatusOr<rt::TrainData> batches = rt::TrainData::make(data->train, recipe);
+  if (!batches.ok())
+    return fail(batches.status());
+  std::optional<rt::EvalData> held;
+  if (data->heldOut) {
+    absl::StatusOr<rt::EvalData> made = rt::EvalData::make(data->heldOut, recipe);
+    if (!made.ok())
+      return fail(made.status());
+    held = std::move(*made);
+  }
+  PipelineOptions options = shapesOf(recipe);
+  options.programs = {"micro", "update", "eval"};
+  rt::Console console;
+  std::optional<rt::RunDirectory> run;
+  if (!flags.dryRun) {
+    absl::StatusOr<rt::RunDirectory> opened = openRun(flags, program);
+    if (!opened.ok())
+      return fail(opened.status());
+    run.emplace(std::move(*opened));
+    console.mirrorTo(run->consoleLog()).IgnoreError();
+  }
+  MachineReport made;
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
+      makeMachine(program, options, request, {run && flags.resume.empty() ? run->trail() : ""}, &made);
+  if (!machine.ok())
+    return fail(machine.status());
+  describe(console, program, **machine, made);
+  if (flags.dryRun)
+    return 0;
+  rt::InterruptGuard guard;
+  rt::TrainOptions train;
+  train.resume = !flags.resume.empty();
+  if (flags.until > 0)
+    train.until = flags.until;
+  train.console = &console;
+  absl::StatusOr<rt::TrainSummary> summary = rt::train(**machine, recipe, *batches, held ? &*held : nullptr, *run, train);
+  if (!summary.ok())
+    return fail(summary.status());
+  return report(console, *summary, *run);
+}
+
+} // namespace
+
+int weft::trainCommand(int argc, const char **argv) {
+  TrainFlags flags;
+  addCompilerFlags();
+  if (!parseFlags(argc, argv, "trains a model as its recipe says",
+                  "  weft train models/tiny.weft --out runs/first\n  weft train models/gpt2.weft --set depth=6 --set "
+                  "steps=100 --dry-run\n  weft train --resume runs/first\n"))
+    return kUsage;
+  if (flags.path.empty() == flags.resume.empty()) {
+    llvm::errs() << "weft train: expected either MODEL.weft or --resume RUN\n";
+    return kUsage;
+  }
+  Request request;
+  request.path = flags.resume.empty() ? std::string(flags.path) : flags.resume + "/run.weft";
+  request.sets.assign(flags.sets.begin(), flags.sets.end());
+  if (flags.steps > 0)
+    request.sets.push_back("steps=" + std::to_string(flags.steps));
+  request.plans.assign(flags.plans.begin(), flags.plans.end());
+  request.recipe = flags.recipe;
+  request.needsRecipe = true;
+  flags.device.apply(request);
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  if (!program.ok())
+    return fail(program.status());
+  if (absl::Status status = checkTrainable(**program); !status.ok())
+    return fail(status);
+  return runTraining(flags, **program, request);
+}

@@ -1,0 +1,140 @@
+//===- main.cpp - weft COMMAND ... ----------------------------------------===//
+
+#include "tools/weft/Command.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <pthread.h>
+
+using namespace weft;
+namespace cl = llvm::cl;
+
+const CommandEntry weft::kCommands[] = {
+    {"train", "train a model as its recipe says, or go on with a run", trainCommand},
+    {"eval", "loss over held-out text, every target counted once", evalCommand},
+    {"prefill", "outputs of a model for a text", prefillCommand},
+    {"generate", "go on writing from a prompt", generateCommand},
+    {"compile", "show the IR after any stage, or save an executable", compileCommand},
+    {"run", "run a saved executable", runCommand},
+    {"verify", "interpret the IR before and after each pass", verifyCommand},
+    {"check", "check files and report every error", checkCommand},
+    {"fmt", "lay files out in the one form", fmtCommand},
+    {"params", "count parameters by layer, kind or tensor", paramsCommand},
+    {"flops", "count floating-point operations of a step", flopsCommand},
+    {"explain", "the page of an error code", explainCommand},
+    {"plan", "show what a plan does to each head", planCommand},
+    {"why", "what the compiler did with a layer, and why", whyCommand},
+    {"data", "prepare and look at text", dataCommand},
+    {"devices", "devices that can run a model", devicesCommand},
+    {"cache", "compiled kernels on disk", cacheCommand},
+};
+const size_t weft::kCommandCount = std::size(kCommands);
+
+static void printHelp(llvm::raw_ostream &out) {
+  out << "weft: train transformers whose heads and layers are not all alike\n\nusage: weft COMMAND ... (weft COMMAND "
+         "--help explains one)\n\n";
+  for (const CommandEntry &entry : kCommands)
+    out << llvm::formatv("  {0,-10} {1}\n", entry.name, entry.summary);
+  out << "\nexamples:\n  weft train models/tiny.weft --out runs/first\n  weft generate runs/first --prompt \"It is a "
+         "truth\"\n  weft compile models/tiny.weft --emit fused\n";
+}
+
+cl::OptionCategory &weft::flagCategory() {
+  static cl::OptionCategory category("Flags");
+  return category;
+}
+
+bool weft::parseFlags(int argc, const char **argv, const char *overview, const char *examples) {
+  cl::HideUnrelatedOptions(flagCategory());
+  std::string text = std::string(overview) + "\n\nexamples:\n" + examples;
+  std::string errors;
+  llvm::raw_string_ostream stream(errors);
+  if (cl::ParseCommandLineOptions(argc, argv, text, &stream))
+    return true;
+  llvm::errs() << stream.str();
+  return false;
+}
+
+void weft::addCompilerFlags() {
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+}
+
+int weft::fail(const absl::Status &status) {
+  std::string_view message(status.message().data(), status.message().size());
+  // Diagnostics of a text already say where; the rest says who speaks.
+  bool rendered = message.find("error[") != std::string_view::npos;
+  llvm::errs() << (rendered ? "" : "weft: ") << message << (message.ends_with('\n') ? "" : "\n");
+  return kExplained;
+}
+
+Request ModelFlags::request(bool needsRecipe) const {
+  Request request;
+  request.path = path;
+  request.sets.assign(sets.begin(), sets.end());
+  request.plans.assign(plans.begin(), plans.end());
+  request.recipe = recipe;
+  request.needsRecipe = needsRecipe;
+  return request;
+}
+
+void DeviceFlags::apply(Request &request) const {
+  const char *asked = std::getenv("WEFT_DEVICE");
+  request.device = !device.empty() ? std::string(device) : asked ? asked : "auto";
+  const char *workers = std::getenv("WEFT_THREADS");
+  request.threads = threads > 0 ? int(threads) : workers ? std::atoi(workers) : 0;
+}
+
+static int dispatch(int argc, const char **argv) {
+  std::string_view name = argc > 1 ? argv[1] : "--help";
+  if (name == "--help" || name == "-h" || name == "help") {
+    printHelp(llvm::outs());
+    return argc > 1 ? 0 : kUsage;
+  }
+  for (const CommandEntry &entry : kCommands)
+    if (name == entry.name) {
+      std::string program = "weft " + std::string(name);
+      argv[1] = program.c_str();
+      return entry.run(argc - 1, argv + 1);
+    }
+  std::vector<std::string> names;
+  for (const CommandEntry &entry : kCommands)
+    names.emplace_back(entry.name);
+  std::string close = lang::nearest(name, names);
+  llvm::errs() << "weft: no command '" << name << "'" << (close.empty() ? "" : "; did you mean '" + close + "'?")
+               << " (weft --help lists them)\n";
+  return kUsage;
+}
+
+namespace {
+struct Start {
+  int argc;
+  const char **argv;
+  int status = 0;
+};
+} // namespace
+
+/// MLIR's parser and printer recurse: the whole program runs on a 64 MB stack.
+int main(int argc, char **argv) {
+  Start start{argc, const_cast<const char **>(argv), 0};
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, size_t(64) << 20);
+  pthread_t thread;
+  auto body = [](void *argument) -> void * {
+    auto *start = static_cast<Start *>(argument);
+    start->status = dispatch(start->argc, start->argv);
+    return nullptr;
+  };
+  if (pthread_create(&thread, &attributes, body, &start) != 0)
+    body(&start);
+  else
+    pthread_join(thread, nullptr);
+  return start.status;
+}
