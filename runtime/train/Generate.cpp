@@ -92,7 +92,7 @@ std::optional<int64_t> cacheCapacity(const Executable &executable) {
   for (const StateEntry &entry : executable.states)
     if (entry.role == StateEntry::Role::Cache)
       for (size_t axis = 0; axis < entry.axes.size() && axis < entry.shape.size(); ++axis)
-        if (entry.axes[axis] == "pos")
+        if (entry.axes[axis] == "cache")
           capacity = std::max(capacity.value_or(0), entry.shape[axis]);
   return capacity;
 }

@@ -44,7 +44,7 @@ struct GenerateResult {
 const char *describe(GenerateResult::End end);
 
 /// Tokens the decode cache holds, or nullopt when the model keeps none (or no
-/// limit): size of axis `pos` of the state's caches.
+/// limit): size of axis `cache` of the state's caches.
 std::optional<int64_t> cacheCapacity(const Executable &executable);
 
 /// Feeds `prompt` through program `decode`, then draws tokens until a limit.

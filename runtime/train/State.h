@@ -7,8 +7,8 @@
 
 namespace weft::rt {
 
-/// Every entry as its rule says (runtime/core/Initialize.h); what has no
-/// parameter's role is zeroed. Errors: of the machine or the rule, with the
+/// Every entry as its rule says (runtime/core/Initialize.h); gradients,
+/// moments and caches are zeroed. Errors: of the machine or the rule, with the
 /// entry's name.
 absl::Status initializeState(Machine &machine, uint64_t seed);
 

@@ -33,7 +33,7 @@ BigramMachine::BigramMachine(const BigramOptions &options) : options(options) {
   entry("adamw.m/table", StateEntry::Role::Moment);
   entry("adamw.v/table", StateEntry::Role::Moment);
   description.states.push_back(
-      {"cache/seen", StateEntry::Role::Cache, type, {1, options.context}, {"batch", "pos"}, 0, {}});
+      {"cache/seen", StateEntry::Role::Cache, type, {1, options.context}, {"batch", "cache"}, 0, {}});
   for (const StateEntry &e : description.states)
     state[e.name] = Tensor(e.type, e.shape);
 
