@@ -108,6 +108,13 @@ int64_t updatedArgument(KernelOp kernel, unsigned result) {
   return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
 }
 
+/// Whether element i of each result depends on elements i (and scalars) alone.
+bool isElementwise(KernelOp kernel) {
+  return kernel.getRows().empty() && llvm::all_of(kernel.getBody().front(), [](Operation &op) {
+           return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, ConstantOp, YieldOp>(op);
+         });
+}
+
 class FunctionScheduler {
 public:
   FunctionScheduler(func::FuncOp function, ModuleOp module, int64_t logitsBytes)
@@ -120,6 +127,7 @@ private:
   LogicalResult scheduleLaunch(LaunchOp launch, ProgramBuilder &program);
   LogicalResult bindState(Operation *op, ArrayAttr names, Value value, ProgramBuilder &program);
   Value resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program);
+  ArrayAttr assignedNames(Value value);
   Value assignedState(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program);
   void finish(ProgramBuilder &program);
   FailureOr<int64_t> stateOffset(Operation *op, ArrayAttr names);
@@ -198,37 +206,50 @@ bool FunctionScheduler::readLater(int64_t offset, int64_t bytes, Operation *afte
   return false;
 }
 
+/// The state entries that `value` is assigned to, directly or as the `init` of
+/// the only launch that reads it; null when there are none.
+ArrayAttr FunctionScheduler::assignedNames(Value value) {
+  for (Operation *user : value.getUsers()) {
+    if (auto set = dyn_cast<SetOp>(user))
+      return oneName(set.getStateAttr());
+    if (auto set = dyn_cast<SetFlatOp>(user))
+      return set.getStates();
+  }
+  if (!value.hasOneUse())
+    return {};
+  auto launch = dyn_cast<LaunchOp>(*value.getUsers().begin());
+  if (!launch)
+    return {};
+  auto kernel = module.lookupSymbol<KernelOp>(launch.getKernelAttr().getAttr());
+  for (unsigned i = 0; i < launch.getNumResults(); ++i)
+    if (int64_t updated = updatedArgument(kernel, i); updated >= 0 && launch.getOperands()[static_cast<unsigned>(updated)] == value)
+      return assignedNames(launch.getResult(i));
+  return {};
+}
+
 /// The state buffer that this result may be written to at once, or null.
 Value FunctionScheduler::assignedState(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program) {
   Value result = launch.getResult(index);
-  for (Operation *user : result.getUsers()) {
-    ArrayAttr names;
-    if (auto set = dyn_cast<SetOp>(user))
-      names = oneName(set.getStateAttr());
-    else if (auto set = dyn_cast<SetFlatOp>(user))
-      names = set.getStates();
-    else
+  ArrayAttr names = assignedNames(result);
+  if (!names)
+    return {};
+  FailureOr<int64_t> offset = stateOffset(launch, names);
+  int64_t bytes = bytesOf(result.getType());
+  if (failed(offset) || readLater(*offset, bytes, launch))
+    return {};
+  int64_t updated = updatedArgument(kernel, index);
+  for (auto [position, operand] : llvm::enumerate(launch.getOperands())) {
+    auto buffer = buffers.lookup(operand).getDefiningOp<BufferOp>();
+    if (!buffer || buffer.getSpace() != BufferSpace::State)
       continue;
-    FailureOr<int64_t> offset = stateOffset(user, names);
-    if (failed(offset) || readLater(*offset, bytesOf(result.getType()), launch))
+    auto start = static_cast<int64_t>(*buffer.getOffset());
+    if (start >= *offset + bytes || start + bytesOf(operand.getType()) <= *offset)
+      continue;
+    bool sameRange = start == *offset && operand.getType() == result.getType();
+    if (!sameRange || !(static_cast<int64_t>(position) == updated || (updated < 0 && isElementwise(kernel))))
       return {};
-    int64_t updated = updatedArgument(kernel, index);
-    for (auto [position, operand] : llvm::enumerate(launch.getOperands())) {
-      Operation *producer = operand.getDefiningOp();
-      ArrayAttr read = producer ? statesRead(producer) : ArrayAttr();
-      if (!read)
-        continue;
-      FailureOr<int64_t> start = stateOffset(producer, read);
-      if (failed(start) || *start >= *offset + bytesOf(result.getType()) || *start + bytesOf(operand.getType()) <= *offset)
-        continue;
-      bool elementwise = isa<FusedOp, YieldOp>(kernel.getBody().front().front()) || kernel.getRows().empty();
-      bool sameRange = *start == *offset && operand.getType() == result.getType();
-      if (!sameRange || !(static_cast<int64_t>(position) == updated || (elementwise && updated < 0)))
-        return {};
-    }
-    return program.buffer(launch.getLoc(), BufferSpace::State, *offset, result.getType());
   }
-  return {};
+  return program.buffer(launch.getLoc(), BufferSpace::State, *offset, result.getType());
 }
 
 bool FunctionScheduler::isLastUse(Value value, Operation *user) {
@@ -246,7 +267,8 @@ Value FunctionScheduler::resultBuffer(LaunchOp launch, KernelOp kernel, unsigned
   if (updated >= 0) {
     Value operand = launch.getOperands()[static_cast<unsigned>(updated)];
     auto buffer = buffers.lookup(operand).getDefiningOp<BufferOp>();
-    if (buffer && buffer.getSpace() == BufferSpace::Arena && isLastUse(operand, launch))
+    bool readOnce = kernel.getBody().getArgument(static_cast<unsigned>(updated)).hasOneUse();
+    if (buffer && readOnce && buffer.getSpace() == BufferSpace::Arena && isLastUse(operand, launch))
       return buffer;
   }
   return program.arena(launch.getLoc(), result.getType());

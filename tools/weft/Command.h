@@ -72,5 +72,6 @@ int prefillCommand(int, const char **);
 int generateCommand(int, const char **);
 int compileCommand(int, const char **);
 int runCommand(int, const char **);
+int benchCommand(int, const char **);
 
 } // namespace weft

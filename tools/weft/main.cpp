@@ -20,6 +20,7 @@ const CommandEntry weft::kCommands[] = {
     {"generate", "go on writing from a prompt", generateCommand},
     {"compile", "show the IR after any stage, or save an executable", compileCommand},
     {"run", "run a saved executable", runCommand},
+    {"bench", "time whole training steps", benchCommand},
     {"verify", "interpret the IR before and after each pass", verifyCommand},
     {"check", "check files and report every error", checkCommand},
     {"fmt", "lay files out in the one form", fmtCommand},
