@@ -79,6 +79,7 @@ private:
   /// The first token of each column of a shaped line, and the least gap before it.
   std::vector<size_t> columnsOf(const Line &line) const;
   void layOut(size_t first, size_t last);
+  bool blankBefore(size_t i) const;
   void alignComments();
   int32_t indentOf(const Line &line) const;
   std::string plain(const Line &line, size_t first, size_t last, size_t column,
@@ -345,8 +346,7 @@ void Formatter::alignComments() {
     }
     size_t last = first;
     size_t width = 0;
-    while (last < lines.size() && trailing(last) &&
-           (last == first || lines[last].number == lines[last - 1].number + 1)) {
+    while (last < lines.size() && trailing(last) && (last == first || !blankBefore(last))) {
       width = std::max(width, lines[last].text.size());
       ++last;
     }
@@ -358,13 +358,22 @@ void Formatter::alignComments() {
   }
 }
 
+/// Whether a blank line stays between line `i` and the one before it: not at
+/// the start or the end of a block.
+bool Formatter::blankBefore(size_t i) const {
+  if (i == 0 || lines[i].number <= lines[i - 1].number + 1)
+    return false;
+  bool afterOpen = !lines[i - 1].tokens.empty() && lines[i - 1].tokens.back()->is("{");
+  bool beforeClose = !lines[i].tokens.empty() && lines[i].tokens[0]->is("}");
+  return !afterOpen && !beforeClose;
+}
+
 std::string Formatter::run() {
   for (size_t first = 0; first < lines.size();) {
     size_t last = first + 1;
     Shape shape = lines[first].shape;
     if (shape != Shape::Plain)
-      for (size_t next = last; next < lines.size() && lines[next].number == lines[next - 1].number + 1;
-           ++next) {
+      for (size_t next = last; next < lines.size() && !blankBefore(next); ++next) {
         bool same = lines[next].shape == shape && lines[next].depth == lines[first].depth &&
                     lines[next].continued == lines[first].continued;
         if (same)
@@ -378,10 +387,7 @@ std::string Formatter::run() {
   alignComments();
   std::string text;
   for (size_t i = 0; i < lines.size(); ++i) {
-    bool blank = i > 0 && lines[i].number > lines[i - 1].number + 1;
-    bool afterOpen = i > 0 && !lines[i - 1].tokens.empty() && lines[i - 1].tokens.back()->is("{");
-    bool beforeClose = !lines[i].tokens.empty() && lines[i].tokens[0]->is("}");
-    if (blank && !afterOpen && !beforeClose)
+    if (blankBefore(i))
       text += '\n';
     std::string &line = lines[i].text;
     while (!line.empty() && (line.back() == ' ' || line.back() == '\t'))

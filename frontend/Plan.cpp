@@ -3,7 +3,6 @@
 #include "frontend/PlanRead.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 #include <algorithm>
 
@@ -354,53 +353,6 @@ std::optional<std::string> firstUnbuilt(const Plan &plan) {
   if (!plan.freezes.empty())
     return std::string(plan.freezes[0].prune ? "prune" : "freeze");
   return std::nullopt;
-}
-
-std::string printPlan(const Plan &plan) {
-  std::string text;
-  for (const DropRule &rule : plan.drops)
-    absl::StrAppendFormat(&text, "drop %s[..].%s: depth %d to %d, mismatch %+.3f%%\n", rule.layer,
-                          rule.branch, rule.oldDepth, rule.newDepth, 100 * rule.mismatch);
-  std::vector<std::string> cells;
-  for (const HeadSite &site : plan.sites)
-    for (int64_t window : site.windows)
-      cells.push_back(window == kFullWindow ? "full" : absl::StrCat(window));
-  auto windowText = [](int64_t window) {
-    return window == kFullWindow ? std::string("full") : absl::StrCat(window);
-  };
-  for (const WindowsRule &rule : plan.windows)
-    for (int64_t head : rule.heads)
-      cells[static_cast<size_t>(head)] = rule.kind == WindowsRule::Kind::Adaptive ? "adaptive"
-                                         : rule.kind == WindowsRule::Kind::Random ? "random"
-                                                                                  : "file";
-  for (size_t site = 0; site < plan.sites.size(); ++site)
-    if (auto fixed = plan.fixedWindows.find(plan.sites[site].path); fixed != plan.fixedWindows.end())
-      for (const WindowsRule &rule : plan.windows)
-        if ((rule.kind == WindowsRule::Kind::Fixed || rule.kind == WindowsRule::Kind::Listed) &&
-            rule.from.amount == 0)
-          for (int64_t head : rule.heads)
-            if (head >= plan.firstHead[site] && head < plan.firstHead[site] + plan.sites[site].heads)
-              cells[static_cast<size_t>(head)] =
-                  windowText(fixed->second[static_cast<size_t>(head - plan.firstHead[site])]);
-  for (const FreezeRule &rule : plan.freezes)
-    for (int64_t head : rule.heads)
-      absl::StrAppend(&cells[static_cast<size_t>(head)], rule.amount == FreezeRule::Amount::Named ? "" : "?",
-                      rule.prune ? "p" : "f");
-  size_t width = 4, nameWidth = 4;
-  for (const std::string &cell : cells)
-    width = std::max(width, cell.size());
-  for (const HeadSite &site : plan.sites)
-    nameWidth = std::max(nameWidth, site.path.size());
-  for (size_t site = 0; site < plan.sites.size(); ++site) {
-    absl::StrAppendFormat(&text, "%-*s", static_cast<int>(nameWidth), plan.sites[site].path);
-    for (int64_t head = 0; head < plan.sites[site].heads; ++head)
-      absl::StrAppendFormat(&text, "  %-*s", static_cast<int>(width),
-                            cells[static_cast<size_t>(plan.firstHead[site] + head)]);
-    while (!text.empty() && text.back() == ' ')
-      text.pop_back();
-    text += '\n';
-  }
-  return text + "f frozen, p pruned, ? a candidate: training chooses\n";
 }
 
 } // namespace weft::lang

@@ -235,7 +235,7 @@ void RecipeChecker::checkOptimizers(const rt::Recipe &recipe, const Place &place
   std::set<std::string> matrices = matricesOf(model);
   std::vector<int64_t> taken(recipe.optimizers.size());
   std::string twice, none;
-  int64_t decayed = 0;
+  int64_t decayed = 0, vectors = 0;
   bool hasRest = false;
   for (const rt::Optimizer &optimizer : recipe.optimizers)
     hasRest |= optimizer.on.kind == rt::ParameterSet::Kind::Rest;
@@ -246,7 +246,7 @@ void RecipeChecker::checkOptimizers(const rt::Recipe &recipe, const Place &place
         ++takers;
         ++taken[i];
         bool vector = recipe.optimizers[i].kind == rt::Optimizer::Kind::Muon && parameter.axes.size() < 2;
-        if (vector && taken[i] == 1)
+        if (vector && !vectors++)
           diagnostics
               .error(Code::W0512, place,
                      absl::StrCat("muon steps matrices, and its set holds `", parameter.path, "` with ",
@@ -296,6 +296,8 @@ std::string quoted(const std::string &key, const std::string &value) {
   return text + "\"";
 }
 
+bool isLength(const std::string &key) { return key == "steps" || key == "tokens" || key == "epochs"; }
+
 /// Options of the block with the overrides in their places. Their texts are
 /// added to `sources`, so that errors can show them.
 std::vector<ast::Option> withOverrides(const std::vector<ast::Option> &options, const Overrides &overrides,
@@ -316,9 +318,6 @@ std::vector<ast::Option> withOverrides(const std::vector<ast::Option> &options, 
       continue;
     }
     // How long training lasts is one choice: the last one given wins.
-    auto isLength = [](const std::string &name) {
-      return name == "steps" || name == "tokens" || name == "epochs";
-    };
     std::string name = key;
     result.erase(std::remove_if(result.begin(), result.end(),
                                 [&](const ast::Option &option) {
@@ -343,8 +342,10 @@ std::optional<rt::Recipe> checkRecipe(const ast::File &file, const SourceFiles &
     return std::nullopt;
   SourceFiles withTexts = sources;
   std::vector<ast::Option> options = withOverrides(train->options, overrides, withTexts, diagnostics);
+  bool lengthFromOutside = std::any_of(overrides.begin(), overrides.end(),
+                                       [](const auto &entry) { return isLength(entry.first); });
   Diagnostics found;
-  rt::Recipe recipe = RecipeReader(options, train->place, withTexts, found).read();
+  rt::Recipe recipe = RecipeReader(options, train->place, withTexts, found, lengthFromOutside).read();
   for (Diagnostic &entry : found.sorted()) {
     bool outside = entry.place.file >= sources.count();
     std::string message =

@@ -251,7 +251,7 @@ void RecipeReader::readSchedule(rt::Recipe &recipe) {
   bool sameUnit = schedule.warmup.fraction == schedule.decay.fraction;
   double sum = schedule.warmup.amount + schedule.decay.amount;
   bool tooLong = sameUnit && schedule.warmup.fraction && sum > 1;
-  if (recipe.steps)
+  if (recipe.steps && !lengthFromOutside)
     tooLong = schedule.warmup.steps(*recipe.steps) + schedule.decay.steps(*recipe.steps) > *recipe.steps;
   if (tooLong)
     diagnostics

@@ -15,10 +15,12 @@ constexpr TermCodes kRecipeCodes{Code::W0504, Code::W0505, Code::W0506};
 /// One `train` block to a recipe; errors with places in `sources`.
 class RecipeReader {
 public:
+  /// `lengthFromOutside`: a command line says how long training lasts, so that
+  /// a shorter run than the schedule was written for is meant.
   RecipeReader(const std::vector<ast::Option> &options, const Place &place, const SourceFiles &sources,
-               Diagnostics &diagnostics)
+               Diagnostics &diagnostics, bool lengthFromOutside = false)
       : reader("recipe", options, sources, diagnostics, kRecipeCodes), place(place), sources(sources),
-        diagnostics(diagnostics) {}
+        diagnostics(diagnostics), lengthFromOutside(lengthFromOutside) {}
 
   rt::Recipe read();
 
@@ -46,6 +48,7 @@ private:
   Place place;
   const SourceFiles &sources;
   Diagnostics &diagnostics;
+  bool lengthFromOutside;
 };
 
 } // namespace weft::lang

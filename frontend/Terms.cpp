@@ -174,6 +174,14 @@ std::optional<uint64_t> OptionReader::seed(std::string_view key) {
 
 void OptionReader::finish() {
   for (const ast::Option &option : options) {
+    for (const ast::Option *other = options.data(); other != &option; ++other)
+      if (other->key.text == option.key.text) {
+        diagnostics
+            .error(Code::W0109, option.key.place,
+                   absl::StrCat(owner, ": `", option.key.text, "` stands twice"))
+            .note(other->key.place, "the first one is here");
+        break;
+      }
     bool isKnown = false;
     for (const std::string &key : known)
       isKnown |= key == option.key.text;

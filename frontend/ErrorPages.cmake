@@ -1,0 +1,11 @@
+# Writes frontend/ErrorPages.inc in the build folder: one {code, text} a page of docs/errors.
+file(GLOB WEFT_ERROR_PAGES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/errors/W*.md)
+list(SORT WEFT_ERROR_PAGES)
+set(WEFT_ERROR_TEXT "")
+foreach(page ${WEFT_ERROR_PAGES})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${page})
+  get_filename_component(code ${page} NAME_WE)
+  file(READ ${page} text)
+  string(APPEND WEFT_ERROR_TEXT "{\"${code}\", R\"page(${text})page\"},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/frontend/ErrorPages.inc CONTENT "@WEFT_ERROR_TEXT@" @ONLY)
