@@ -48,18 +48,23 @@ ValueId ModelChecker::newValue(TensorType type) {
   return static_cast<ValueId>(model.values.size() - 1);
 }
 
+void ModelChecker::reportTooMany(const Place &place) {
+  if (reportedNodes)
+    return;
+  reportedNodes = true;
+  error(Code::W0324, place,
+        absl::StrCat("more than ", kWrittenNodeLimit, " operations or ", kPastedCallLimit,
+                     " calls once defs are pasted, before layers repeat"))
+      .advise("repeat parts with a layer instead of pasting defs");
+}
+
 Node &ModelChecker::emit(NodeKind kind, const Place &place, std::vector<ValueId> operands) {
   Node &node = block->nodes.emplace_back();
   node.kind = kind;
   node.place = place;
   node.operands = std::move(operands);
-  if (++nodeCount > kWrittenNodeLimit && !reportedNodes) {
-    reportedNodes = true;
-    error(Code::W0324, place,
-          absl::StrCat("more than ", kWrittenNodeLimit,
-                       " operations once defs are pasted, before layers repeat"))
-        .advise("repeat parts with a layer instead of pasting defs");
-  }
+  if (++nodeCount > kWrittenNodeLimit)
+    reportTooMany(place);
   return node;
 }
 

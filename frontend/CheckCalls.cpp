@@ -28,6 +28,11 @@ Item ModelChecker::checkCall(const ast::Expr &expr) {
   Found found = lookUp(expr.text);
   if (found.symbol && found.symbol->kind == Symbol::Kind::Def)
     return pasteDef(expr, found);
+  return checkBuiltin(expr);
+}
+
+/// Apart from checkCall: chains of defs recurse through that one.
+Item ModelChecker::checkBuiltin(const ast::Expr &expr) {
   const std::string &name = expr.text;
   if (name == "layer_norm")
     return checkRowFunction(expr, NodeKind::LayerNorm, {name, 1, 1, {{"eps", number(1e-5)}}});
@@ -99,8 +104,16 @@ Item ModelChecker::pasteDef(const ast::Expr &expr, const Found &found) {
     return Item::poison();
   }
   std::vector<Item> arguments;
-  for (const ast::Expr *item : expr.items)
+  bool poisoned = false;
+  for (const ast::Expr *item : expr.items) {
     arguments.push_back(checkExpr(*item));
+    poisoned = poisoned || arguments.back().isPoison();
+  }
+  // Defs that call defs twice double at every level, with or without operations.
+  if (++pastedCalls > kPastedCallLimit)
+    reportTooMany(expr.place);
+  if (poisoned || reportedNodes)
+    return Item::poison();
   return pasteBody(expr, found, std::move(arguments));
 }
 
@@ -135,7 +148,8 @@ void ModelChecker::takeOption(const ast::Expr &expr, const Signature &signature,
   std::string name(signature.options[option].name);
   FormulaRef value = formulaOf(*expr.items[index], absl::StrCat(name, " of ", expr.text));
   if (arguments.named.contains(name)) {
-    error(Code::W0109, expr.items[index]->place, absl::StrCat(expr.text, " gets ", name, " twice"));
+    error(Code::W0109, expr.keys[index].text.empty() ? expr.items[index]->place : expr.keys[index].place,
+          absl::StrCat(expr.text, " gets ", name, " twice"));
     value = nullptr;
   }
   arguments.ok = arguments.ok && value;

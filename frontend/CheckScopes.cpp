@@ -9,8 +9,8 @@
 namespace weft::lang {
 namespace {
 
-/// Expressions, blocks and pasted defs inside one another.
-constexpr int kCheckerNesting = 400;
+/// Expressions, blocks and pasted defs inside one another: fits a stack of 1 MB.
+constexpr int kCheckerNesting = 250;
 constexpr size_t kShownCalls = 5;
 
 std::string owner(const Scope &scope) {

@@ -172,7 +172,7 @@ void ModelChecker::checkParam(const ast::Stmt &statement) {
       block->nodes.back().init = *init;
       model.valueNames[static_cast<size_t>(item.value)] = name.text;
     }
-    if (claimed)
+    if (claimed || !lookUp(name.text).symbol)
       declare(name, {Symbol::Kind::Param, name.place, item, nullptr});
   }
 }
@@ -182,6 +182,10 @@ void ModelChecker::checkLet(const ast::Stmt &statement) {
   FormulaRef formula = formulaOf(*statement.expr, "a let");
   Item item = Item::poison();
   auto active = activeLets.find(name.text);
+  if (lookUp(name.text).symbol) {
+    declare(name, {Symbol::Kind::Let, name.place, item, nullptr}); // says what is in the way
+    return;
+  }
   if (formula && active != activeLets.end() && print(*active->second) != print(*formula)) {
     error(Code::W0202, name.place,
           absl::StrCat(name.text, " would have two values here: ", print(*formula), " and ",

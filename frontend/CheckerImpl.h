@@ -15,6 +15,8 @@ namespace weft::lang {
 
 /// Most operations before layers repeat.
 constexpr int64_t kWrittenNodeLimit = 100'000;
+/// Most calls of defs.
+constexpr int64_t kPastedCallLimit = 20'000;
 
 /// What an expression is: a tensor, or a number known before anything runs.
 struct Item {
@@ -138,6 +140,7 @@ private:
 
   //===--- Calls (CheckCalls.cpp) ---===//
   Item checkCall(const ast::Expr &expr);
+  Item checkBuiltin(const ast::Expr &expr);
   Item pasteDef(const ast::Expr &expr, const Found &found);
   Item pasteBody(const ast::Expr &expr, const Found &found, std::vector<Item> arguments);
   struct Arguments {
@@ -181,6 +184,7 @@ private:
   std::optional<ValueId> tensorOf(const Item &item, const Place &place, std::string_view what);
   const TensorType &typeOf(ValueId value) const { return model.values[static_cast<size_t>(value)]; }
   ValueId newValue(TensorType type);
+  void reportTooMany(const Place &place);
   Node &emit(NodeKind kind, const Place &place, std::vector<ValueId> operands);
   Item emitValue(NodeKind kind, const Place &place, std::vector<ValueId> operands, TensorType type,
                  std::string name = {}, std::map<std::string, FormulaRef> formulas = {});
@@ -206,7 +210,7 @@ private:
   std::vector<PastedCall> calls;
   std::vector<Place> valuePlaces; // by ValueId: where it was made
   int depth = 0;
-  int64_t nodeCount = 0;
+  int64_t nodeCount = 0, pastedCalls = 0;
   bool reportedDepth = false, reportedNodes = false;
   bool produces = false;
   Place lossPlace;

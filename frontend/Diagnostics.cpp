@@ -7,8 +7,8 @@
 #include "nlohmann/json.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
+#include <utility>
 
 namespace weft::lang {
 namespace {
@@ -71,6 +71,23 @@ bool before(const Diagnostic &a, const Diagnostic &b) {
 
 bool samePlace(const Place &a, const Place &b) {
   return a.file == b.file && a.offset == b.offset && a.length == b.length;
+}
+
+/// Insertions, deletions, changes and swaps of neighbours that make `a` of `b`.
+size_t editDistance(std::string_view a, std::string_view b) {
+  std::vector<size_t> older, last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    older = std::exchange(last, row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], older[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
 }
 
 nlohmann::ordered_json placeJson(const SourceFiles &sources, const Place &place) {
@@ -179,21 +196,10 @@ std::string nearest(std::string_view name, const std::vector<std::string> &candi
   std::string best;
   size_t bestDistance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string &candidate : candidates) {
-    std::vector<size_t> row(candidate.size() + 1);
-    for (size_t j = 0; j <= candidate.size(); ++j)
-      row[j] = j;
-    for (size_t i = 0; i < name.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i + 1;
-      for (size_t j = 0; j < candidate.size(); ++j) {
-        size_t change = diagonal + (name[i] == candidate[j] ? 0 : 1);
-        diagonal = row[j + 1];
-        row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
-      }
-    }
-    if (row.back() < bestDistance && row.back() > 0) {
+    size_t distance = editDistance(name, candidate);
+    if (distance < bestDistance && distance > 0) {
       best = candidate;
-      bestDistance = row.back();
+      bestDistance = distance;
     }
   }
   return best;
