@@ -1,6 +1,5 @@
 //===- Observe.cpp - What a module computes, on drawn inputs ---------------===//
 #include "passes/Verify/Observe.h"
-#include "runtime/core/Philox.h"
 
 #include <cmath>
 
@@ -52,11 +51,7 @@ void Inputs::learn(ModuleOp module) {
 }
 
 std::vector<double> Inputs::uniform(StringRef stream, size_t count, double low, double high) const {
-  rt::Philox philox(seed, "verify/" + stream.str());
-  std::vector<double> numbers(count);
-  for (size_t i = 0; i < count; ++i)
-    numbers[i] = low + (high - low) * philox.uniform(i);
-  return numbers;
+  return drawUniform(seed, ("verify/" + stream).str(), count, low, high);
 }
 
 Array Inputs::documents(RankedTensorType type, bool decoding) const {

@@ -55,6 +55,10 @@ mlir::FailureOr<llvm::SmallVector<Array>> interpretProgram(ProgramOp program, ll
 /// Errors, as diagnostics: an init rule that still holds a formula.
 mlir::LogicalResult initialize(States &states, mlir::ModuleOp module, uint64_t seed);
 
+/// Numbers of the Philox stream `stream` under `seed`, uniform in [low, high):
+/// the same on every machine, for tests and verification.
+std::vector<double> drawUniform(uint64_t seed, llvm::StringRef stream, size_t count, double low, double high);
+
 /// cos and sin of position * base^(-i / half): the shape is [positions, half, 2].
 Array ropeTable(mlir::RankedTensorType type, double base);
 

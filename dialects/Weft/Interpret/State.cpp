@@ -1,8 +1,10 @@
 //===- State.cpp - Reading and assigning state, starting values ------------===//
 #include "dialects/Weft/Interpret/Frame.h"
 #include "runtime/core/Initialize.h"
+#include "runtime/core/Philox.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 
@@ -127,6 +129,14 @@ static FailureOr<Array> startOf(StateOp entry, uint64_t seed) {
 }
 
 } // namespace interp
+
+std::vector<double> drawUniform(uint64_t seed, StringRef stream, size_t count, double low, double high) {
+  rt::Philox philox(seed, std::string_view(stream.data(), stream.size()));
+  std::vector<double> numbers(count);
+  for (size_t i = 0; i < count; ++i)
+    numbers[i] = low + (high - low) * philox.uniform(i);
+  return numbers;
+}
 
 Array ropeTable(RankedTensorType type, double base) {
   Array table(type);
