@@ -5,6 +5,9 @@
 using namespace mlir;
 using namespace weft;
 
+// The implicit end of a region: yields nothing.
+void YieldOp::build(OpBuilder &, OperationState &) {}
+
 //===----------------------------------------------------------------------===//
 // weft.model
 //===----------------------------------------------------------------------===//
