@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/Unroll/Passes.h"
+#include "passes/Unroll/Scope.h"
 
 #include "dialects/Weft/Weft.h"
 
@@ -196,9 +197,9 @@ LogicalResult Unroller::unrollParam(ParamOp op, IRMapping &mapping) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastState ? lastState : model);
     auto init = InitAttr::get(builder.getContext(), op.getInit().getKind(), *a, *b);
-    lastState = StateOp::create(builder, op.getLoc(), name, Role::Parameter, *type, init, IntegerAttr());
+    lastState = StateOp::create(builder, inScope(path, op.getLoc()), name, Role::Parameter, *type, init, IntegerAttr());
   }
-  mapping.map(op.getResult(), read(op.getLoc(), name, *type));
+  mapping.map(op.getResult(), read(inScope(path, op.getLoc()), name, *type));
   return success();
 }
 
@@ -219,8 +220,9 @@ LogicalResult Unroller::unrollAttend(AttendOp op, IRMapping &mapping) {
         return op.emitError("expects one window a head, ") << heads << " in " << path << ", but the plan gives " << given.size();
       windows.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     }
-  Value list = IntegersOp::create(builder, op.getLoc(), RankedTensorType::get({heads}, builder.getI32Type()), windows);
-  auto sizedOp = AttendOp::create(builder, op.getLoc(), q, mapping.lookup(op.getK()), mapping.lookup(op.getV()), list,
+  Location loc = inScope(path, op.getLoc());
+  Value list = IntegersOp::create(builder, loc, RankedTensorType::get({heads}, builder.getI32Type()), windows);
+  auto sizedOp = AttendOp::create(builder, loc, q, mapping.lookup(op.getK()), mapping.lookup(op.getV()), list,
                                   mapping.lookup(op.getDocStart()), Value(), *scale, FormulaAttr());
   mapping.map(op.getResults(), sizedOp.getResults());
   return success();
@@ -240,8 +242,9 @@ LogicalResult Unroller::unrollRope(RopeOp op, IRMapping &mapping) {
     auto init = InitAttr::get(builder.getContext(), InitKind::RopeTable, *base, Attribute());
     lastState = StateOp::create(builder, op.getLoc(), name, Role::Table, type, init, IntegerAttr());
   }
-  Value table = read(op.getLoc(), name, type);
-  mapping.map(op.getResult(), RopeOp::create(builder, op.getLoc(), x, mapping.lookup(op.getPosition()), table, *base,
+  Location loc = inScope(path, op.getLoc());
+  Value table = read(loc, name, type);
+  mapping.map(op.getResult(), RopeOp::create(builder, loc, x, mapping.lookup(op.getPosition()), table, *base,
                                              op.getInverse())
                                   .getResult());
   return success();
@@ -249,6 +252,7 @@ LogicalResult Unroller::unrollRope(RopeOp op, IRMapping &mapping) {
 
 FailureOr<Operation *> Unroller::cloneSized(Operation &op, IRMapping &mapping) {
   Operation *clone = op.clone(mapping);
+  clone->setLoc(inScope(path, op.getLoc()));
   for (NamedAttribute attribute : llvm::to_vector(clone->getAttrs())) {
     FailureOr<Attribute> number = numberAttr(&op, attribute.getValue());
     if (failed(number)) {

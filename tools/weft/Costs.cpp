@@ -1,0 +1,69 @@
+//===- Costs.cpp - What parts of a model cost -----------------------------===//
+
+#include "tools/weft/Costs.h"
+
+#include "frontend/Parser.h"
+#include "passes/Unroll/Scope.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace weft;
+
+Cost weft::costOf(Region &body) {
+  Cost cost;
+  body.walk([&](CostOpInterface op) { cost += op.getCost(); });
+  return cost;
+}
+
+std::string weft::commonScope(Location loc) {
+  SmallVector<StringRef> scopes = scopesOf(loc);
+  if (scopes.empty())
+    return "";
+  SmallVector<StringRef> shared;
+  scopes.front().split(shared, '.');
+  for (StringRef scope : scopes) {
+    SmallVector<StringRef> steps;
+    scope.split(steps, '.');
+    size_t same = 0;
+    while (same < std::min(steps.size(), shared.size()) && steps[same] == shared[same])
+      ++same;
+    shared.resize(same);
+  }
+  return llvm::join(shared, ".");
+}
+
+std::string weft::addressOf(StringRef path) {
+  std::string address;
+  SmallVector<StringRef> steps;
+  path.split(steps, '.', -1, /*KeepEmpty=*/false);
+  for (StringRef step : steps)
+    if (llvm::isDigit(step.front()))
+      address += "[" + step.str() + "]";
+    else
+      address += (address.empty() ? "" : ".") + step.str();
+  return address;
+}
+
+std::string weft::layerOf(StringRef scope) {
+  std::string address = addressOf(scope);
+  size_t close = address.find(']');
+  return close == std::string::npos ? "" : address.substr(0, close + 1);
+}
+
+std::string weft::kindOf(Operation *op) {
+  if (auto unary = dyn_cast<UnaryOp>(op))
+    return stringifyUnaryFn(unary.getFn()).str();
+  if (auto binary = dyn_cast<BinaryOp>(op))
+    return stringifyBinaryFn(binary.getFn()).str();
+  return op->getName().stripDialect().str();
+}
+
+bool weft::hasRecipe(const std::string &path) {
+  lang::SourceFiles sources;
+  lang::Diagnostics diagnostics;
+  lang::ast::File file = lang::parseFile(path, sources, diagnostics);
+  return !file.models.empty() && llvm::any_of(file.trains, [&](const lang::ast::Train &train) {
+    return train.model.text == file.models.back().name.text;
+  });
+}

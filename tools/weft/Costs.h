@@ -1,0 +1,30 @@
+//===- Costs.h - What parts of a model cost ---------------------*- C++ -*-===//
+#pragma once
+
+#include "dialects/Weft/Weft.h"
+
+#include <string>
+
+namespace weft {
+
+/// Costs of the ops in `body`, fused regions entered.
+Cost costOf(mlir::Region &body);
+
+/// The scope that holds everything `loc` was made of: `block.3` for
+/// `block.3.attn` and `block.3.ffn`; empty for the model's own.
+std::string commonScope(mlir::Location loc);
+
+/// `block[3].attn` for `block.3.attn`.
+std::string addressOf(llvm::StringRef path);
+
+/// The outermost layer around a scope, `block[3]` for `block.3.attn`; empty
+/// outside layers.
+std::string layerOf(llvm::StringRef scope);
+
+/// What people call the op: its name, or the function of a unary or binary op.
+std::string kindOf(mlir::Operation *op);
+
+/// Whether the file's own model has a recipe (a file that can't be read has none).
+bool hasRecipe(const std::string &path);
+
+} // namespace weft

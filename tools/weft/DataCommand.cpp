@@ -1,0 +1,143 @@
+//===- DataCommand.cpp - weft data prepare, show, tokenizer ----------------===//
+
+#include "tools/weft/Output.h"
+
+#include "runtime/core/File.h"
+#include "runtime/data/Corpus.h"
+#include "runtime/data/Prepare.h"
+#include "runtime/data/TrainBytePair.h"
+
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include "absl/strings/str_cat.h"
+
+using namespace weft;
+namespace cl = llvm::cl;
+
+namespace {
+
+constexpr const char *kSources = "SOURCE... (builtin:NAME, text files, token shards, patterns)";
+
+int dataPrepare(int argc, const char **argv) {
+  cl::list<std::string> sources(cl::Positional, cl::OneOrMore, cl::desc(kSources), cl::cat(flagCategory()));
+  cl::opt<std::string> tokenizer("tokenizer",
+                                 cl::desc("bytes, gpt2, gpt2(N) or a file of ranks (default: gpt2)"),
+                                 cl::init("gpt2"), cl::cat(flagCategory()));
+  cl::opt<std::string> out("out", cl::desc("shards/train makes shards/train-000000.bin and so on"),
+                           cl::value_desc("PREFIX"), cl::cat(flagCategory()));
+  cl::opt<int64_t> shard("shard-tokens", cl::desc("most tokens of a file (default: 100000000)"),
+                         cl::init(100'000'000), cl::cat(flagCategory()));
+  cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
+  if (!parseFlags(argc, argv, "turns text into shards of token ids",
+                  "  weft data prepare builtin:austen --tokenizer gpt2 --out shards/austen\n  weft data "
+                  "prepare 'texts/*.txt' --tokenizer bytes --out shards/mine\n"))
+    return kUsage;
+  if (out.empty())
+    return misuse("data prepare", "--out PREFIX is needed: where the shards go");
+  rt::PrepareOptions options;
+  options.sources.assign(sources.begin(), sources.end());
+  options.tokenizer = tokenizer;
+  options.out = out;
+  options.shardTokens = shard;
+  absl::StatusOr<rt::Prepared> prepared = rt::prepareData(options);
+  if (!prepared.ok())
+    return fail(prepared.status());
+  if (json) {
+    printJson({{"files", prepared->files},
+               {"documents", prepared->documents},
+               {"tokens", prepared->tokens},
+               {"vocabulary", prepared->vocabulary}});
+    return 0;
+  }
+  llvm::outs() << llvm::formatv("{0} documents, {1} tokens of {2} ids in {3} files\n",
+                                grouped(prepared->documents), grouped(prepared->tokens),
+                                grouped(prepared->vocabulary),
+                                grouped(static_cast<int64_t>(prepared->files.size())));
+  for (const std::string &file : prepared->files)
+    llvm::outs() << "  " << file << "\n";
+  return 0;
+}
+
+int dataShow(int argc, const char **argv) {
+  cl::list<std::string> sources(cl::Positional, cl::OneOrMore, cl::desc(kSources), cl::cat(flagCategory()));
+  cl::opt<std::string> tokenizer("tokenizer",
+                                 cl::desc("bytes, gpt2, gpt2(N) or a file of ranks (default: bytes)"),
+                                 cl::init("bytes"), cl::cat(flagCategory()));
+  cl::opt<int64_t> document("document", cl::desc("whose head is shown, from 0"), cl::init(0),
+                            cl::cat(flagCategory()));
+  cl::opt<int64_t> tokens("tokens", cl::desc("how many of its tokens (default: 100)"), cl::init(100),
+                          cl::cat(flagCategory()));
+  cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
+  if (!parseFlags(
+          argc, argv, "counts documents and tokens and shows the head of a document",
+          "  weft data show builtin:austen\n  weft data show 'shards/*.bin' --tokenizer gpt2 --document 3\n"))
+    return kUsage;
+  absl::StatusOr<rt::DataSummary> summary =
+      rt::summarizeData({sources.begin(), sources.end()}, "", tokenizer, document, tokens);
+  if (!summary.ok())
+    return fail(summary.status());
+  std::string text = rt::describe(*summary, json);
+  llvm::outs() << text << (text.ends_with('\n') ? "" : "\n");
+  return 0;
+}
+
+absl::StatusOr<std::vector<std::string>> textsOf(const std::vector<std::string> &sources) {
+  absl::StatusOr<std::vector<std::string>> expanded = rt::expandSources(sources, "");
+  if (!expanded.ok())
+    return expanded.status();
+  std::vector<std::string> texts;
+  for (const std::string &source : *expanded) {
+    constexpr std::string_view kBuiltin = "builtin:";
+    if (source.starts_with(kBuiltin)) {
+      absl::StatusOr<std::vector<rt::TextDocument>> documents =
+          rt::readBuiltin(source.substr(kBuiltin.size()));
+      if (!documents.ok())
+        return documents.status();
+      for (rt::TextDocument &document : *documents)
+        texts.push_back(std::move(document.text));
+      continue;
+    }
+    if (source.ends_with(".bin"))
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": a tokenizer is learned from text, and this is a file of token ids"));
+    absl::StatusOr<std::string> text = rt::readFile(source);
+    if (!text.ok())
+      return text.status();
+    texts.push_back(std::move(*text));
+  }
+  return texts;
+}
+
+int dataTokenizer(int argc, const char **argv) {
+  cl::list<std::string> sources(cl::Positional, cl::OneOrMore,
+                                cl::desc("SOURCE... (builtin:NAME, text files, patterns)"),
+                                cl::cat(flagCategory()));
+  cl::opt<int64_t> ids("ids", cl::desc("how many ids, the separator included (at least 257)"), cl::init(0),
+                       cl::cat(flagCategory()));
+  cl::opt<std::string> out("out", cl::desc("where the file of ranks goes"), cl::value_desc("FILE"),
+                           cl::cat(flagCategory()));
+  if (!parseFlags(argc, argv,
+                  "learns a byte-pair tokenizer from text; a recipe names the file: tokenizer = \"FILE\"",
+                  "  weft data tokenizer builtin:austen --ids 1024 --out austen.ranks\n"))
+    return kUsage;
+  if (ids == 0 || out.empty())
+    return misuse("data tokenizer", "--ids N and --out FILE are needed");
+  absl::StatusOr<std::vector<std::string>> texts = textsOf({sources.begin(), sources.end()});
+  absl::StatusOr<std::string> ranks = texts.ok() ? rt::trainBytePairs(*texts, ids) : texts.status();
+  if (!ranks.ok())
+    return fail(ranks.status());
+  if (absl::Status status = rt::writeFileAtomic(out, *ranks); !status.ok())
+    return fail(status);
+  llvm::outs() << out << ": " << grouped(ids) << " ids; in a recipe: tokenizer = \"" << out << "\"\n";
+  return 0;
+}
+
+} // namespace
+
+int weft::dataCommand(int argc, const char **argv) {
+  const CommandEntry actions[] = {{"prepare", "turn text into shards of token ids", dataPrepare},
+                                  {"show", "count documents and tokens, show the head of one", dataShow},
+                                  {"tokenizer", "learn a byte-pair tokenizer", dataTokenizer}};
+  return runAction(actions, "data", argc, argv);
+}

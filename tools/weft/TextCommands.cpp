@@ -1,0 +1,201 @@
+//===- TextCommands.cpp - weft check, fmt, explain -------------------------===//
+
+#include "tools/weft/Output.h"
+
+#include "frontend/Explain.h"
+#include "frontend/Format.h"
+#include "frontend/Parser.h"
+#include "frontend/Weights.h"
+#include "runtime/core/File.h"
+
+#include "llvm/Support/raw_ostream.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <iostream>
+#include <iterator>
+#include <map>
+
+using namespace weft;
+namespace cl = llvm::cl;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// weft check
+//===----------------------------------------------------------------------===//
+
+/// Checks what one file itself holds; files that it uses only lend their models.
+class FileCheck {
+public:
+  explicit FileCheck(const std::string &path) : path(path) {
+    file = lang::parseFile(path, sources, diagnostics);
+    if (diagnostics.hasErrors())
+      return;
+    own = sources.find(path);
+    for (const lang::ast::Model &model : file.models)
+      if (isOwn(model.place, models))
+        modelCalled(model.name);
+    for (const lang::ast::Plan &plan : file.plans)
+      if (isOwn(plan.place, plans))
+        if (const lang::Model *model = modelCalled(plan.model))
+          lang::checkPlan(file, sources, plan.name.text, *model, diagnostics);
+    for (const lang::ast::Train &train : file.trains)
+      if (isOwn(train.place, recipes))
+        if (const lang::Model *model = modelCalled(train.model))
+          lang::checkRecipe(file, sources, train.name.text, *model, diagnostics);
+    for (const lang::ast::Weights &table : file.weights)
+      if (isOwn(table.place, tables))
+        if (const lang::Model *model = modelCalled(table.model))
+          lang::checkWeights(file, sources, table.name.text, *model, diagnostics);
+  }
+
+  bool good() const { return !diagnostics.hasErrors(); }
+  std::string rendered(bool colour) const { return diagnostics.render(sources, colour); }
+  std::string json() const { return diagnostics.renderJson(sources); }
+
+  /// `FILE: 1 model, 2 recipes: no errors`.
+  std::string summary() const {
+    std::string text;
+    auto part = [&](int count, const char *one) {
+      if (count > 0)
+        absl::StrAppend(&text, text.empty() ? "" : ", ", count, " ", one, count > 1 ? "s" : "");
+    };
+    part(models, "model");
+    part(plans, "plan");
+    part(recipes, "recipe");
+    part(tables, "weight table");
+    return absl::StrCat(path, ": ", text.empty() ? "nothing to check" : text, ": no errors");
+  }
+
+private:
+  bool isOwn(const lang::Place &place, int &count) const {
+    bool found = place.file == own;
+    count += found;
+    return found;
+  }
+
+  /// Each model is checked once, however many statements are for it.
+  const lang::Model *modelCalled(const lang::ast::Name &name) {
+    auto [entry, isNew] = checked.try_emplace(name.text);
+    if (!isNew)
+      return entry->second ? &*entry->second : nullptr;
+    if (file.findModel(name.text)) {
+      entry->second = lang::checkModel(file, sources, name.text, {}, diagnostics);
+    } else {
+      std::vector<std::string> names;
+      for (const lang::ast::Model &model : file.models)
+        names.push_back(model.name.text);
+      std::string close = lang::nearest(name.text, names);
+      diagnostics.error(lang::Code::W0208, name.place, "there is no model `" + name.text + "`")
+          .advise(close.empty() ? "`use \"FILE.weft\"` brings the models of another file"
+                                : "did you mean `" + close + "`?");
+    }
+    return entry->second ? &*entry->second : nullptr;
+  }
+
+  std::string path;
+  lang::SourceFiles sources;
+  lang::Diagnostics diagnostics;
+  lang::ast::File file;
+  int32_t own = -1;
+  int models = 0, plans = 0, recipes = 0, tables = 0;
+  std::map<std::string, std::optional<lang::Model>> checked;
+};
+
+//===----------------------------------------------------------------------===//
+// weft fmt
+//===----------------------------------------------------------------------===//
+
+int formatStdin(bool check) {
+  std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+  absl::StatusOr<std::string> laidOut = lang::formatText("<stdin>", text);
+  if (!laidOut.ok())
+    return fail(laidOut.status());
+  if (!check) {
+    llvm::outs() << *laidOut;
+    return 0;
+  }
+  if (*laidOut == text)
+    return 0;
+  llvm::outs() << "<stdin>\n";
+  return kExplained;
+}
+
+int formatFile(const std::string &path, bool check) {
+  absl::StatusOr<std::string> text = rt::readFile(path);
+  absl::StatusOr<std::string> laidOut = text.ok() ? lang::formatText(path, *text) : text.status();
+  if (!laidOut.ok())
+    return fail(laidOut.status());
+  if (*laidOut == *text)
+    return 0;
+  if (check) {
+    llvm::outs() << path << "\n";
+    return kExplained;
+  }
+  absl::Status status = rt::writeFileAtomic(path, *laidOut);
+  return status.ok() ? 0 : fail(status);
+}
+
+} // namespace
+
+int weft::checkCommand(int argc, const char **argv) {
+  cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE.weft..."),
+                              cl::cat(flagCategory()));
+  cl::opt<bool> json("json", cl::desc("one array of errors and warnings"), cl::cat(flagCategory()));
+  if (!parseFlags(argc, argv, "checks models, plans, recipes and weight tables, and reports every error",
+                  "  weft check models/tiny.weft\n  weft check models/*.weft --json\n"))
+    return kUsage;
+  bool good = true;
+  rt::OrderedJson all = rt::OrderedJson::array();
+  for (const std::string &path : paths) {
+    FileCheck check(path);
+    good &= check.good();
+    if (json) {
+      for (rt::OrderedJson &entry : rt::OrderedJson::parse(check.json(), nullptr, false))
+        all.push_back(std::move(entry));
+      continue;
+    }
+    llvm::errs() << check.rendered(colourful());
+    if (check.good())
+      llvm::outs() << check.summary() << "\n";
+  }
+  if (json)
+    printJson(all);
+  return good ? 0 : kExplained;
+}
+
+int weft::fmtCommand(int argc, const char **argv) {
+  cl::list<std::string> paths(cl::Positional, cl::OneOrMore,
+                              cl::desc("FILE.weft... (-: from standard input to standard output)"),
+                              cl::cat(flagCategory()));
+  cl::opt<bool> check("check", cl::desc("change nothing; name the files that would change, exit 1 if any"),
+                      cl::cat(flagCategory()));
+  if (!parseFlags(argc, argv, "lays files out in the one form",
+                  "  weft fmt my.weft\n  weft fmt --check models/*.weft\n  weft fmt - < my.weft\n"))
+    return kUsage;
+  int worst = 0;
+  for (const std::string &path : paths)
+    worst = std::max(worst, path == "-" ? formatStdin(check) : formatFile(path, check));
+  return worst;
+}
+
+int weft::explainCommand(int argc, const char **argv) {
+  cl::opt<std::string> code(cl::Positional, cl::Required, cl::desc("CODE"), cl::cat(flagCategory()));
+  if (!parseFlags(argc, argv, "prints the page of an error code: what it means, an example, what to do",
+                  "  weft explain W0301\n  weft explain all\n"))
+    return kUsage;
+  if (code == "all") {
+    for (const std::string &known : lang::explainedCodes())
+      if (std::optional<lang::Code> found = lang::codeNamed(known))
+        llvm::outs() << known << "  " << lang::codeTitle(*found) << "\n";
+    return 0;
+  }
+  if (std::optional<std::string> page = lang::explain(std::string(code))) {
+    llvm::outs() << *page << (page->ends_with('\n') ? "" : "\n");
+    return 0;
+  }
+  return fail(absl::NotFoundError(absl::StrCat("explain ", std::string(code), ": no such code",
+                                               didYouMean(code, lang::explainedCodes()),
+                                               " (weft explain all lists them)")));
+}
