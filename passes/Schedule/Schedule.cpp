@@ -19,6 +19,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <set>
+
 namespace weft {
 #define GEN_PASS_DEF_SCHEDULEPASS
 #include "passes/Schedule/Passes.h.inc"
@@ -383,10 +385,10 @@ struct Schedule : weft::impl::SchedulePassBase<Schedule> {
 
   /// The loss head's own kernel was replaced by those of its chunks.
   void dropUnusedKernels(ModuleOp module) {
-    llvm::StringSet<> used;
-    module.walk([&](CallOp call) { used.insert(call.getKernel()); });
+    std::set<std::string, std::less<>> used;
+    module.walk([&](CallOp call) { used.insert(call.getKernel().str()); });
     for (KernelOp kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
-      if (!used.contains(kernel.getSymName()))
+      if (!used.contains(std::string_view(kernel.getSymName())))
         kernel.erase();
   }
 };

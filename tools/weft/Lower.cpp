@@ -11,7 +11,7 @@
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Support/Timing.h"
-#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 #include "absl/strings/str_cat.h"
@@ -51,10 +51,8 @@ private:
     if (name.empty() || text == last)
       return;
     last = text;
-    std::string file = llvm::formatv("{0,2:N}", count++).str();
-    file = std::string(file.size() < 2 ? "0" : "") + StringRef(file).trim().str() + "-" + name.str() + ".mlir";
-    if (file[0] == ' ')
-      file[0] = '0';
+    std::string file = llvm::formatv("{0}{1}-{2}.mlir", count < 10 ? "0" : "", count, name).str();
+    ++count;
     std::ofstream(folder + "/" + file) << text;
     std::ofstream(folder + "/index.txt", std::ios::app)
         << file << "  " << std::count(text.begin(), text.end(), '\n') << " lines\n";
