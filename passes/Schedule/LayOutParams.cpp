@@ -68,16 +68,22 @@ struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
     return rank;
   }
 
-  /// A norm does not ask for an order: storage order makes its operand one vector.
+  /// A norm does not ask for an order, and neither does one number in every
+  /// element: storage order makes each one vector.
   void reorderNorms(ModuleOp module, const llvm::StringMap<int64_t> &place) {
-    module.walk([&](GetFlatOp get) {
-      if (!llvm::all_of(get->getUsers(), [](Operation *user) { return isa<NormOp>(user); }))
-        return;
-      SmallVector<Attribute> names(get.getStates().begin(), get.getStates().end());
+    auto ordered = [&](ArrayAttr states) {
+      SmallVector<Attribute> names(states.begin(), states.end());
       llvm::stable_sort(names, [&](Attribute a, Attribute b) {
         return place.lookup(cast<FlatSymbolRefAttr>(a).getValue()) < place.lookup(cast<FlatSymbolRefAttr>(b).getValue());
       });
-      get.setStatesAttr(ArrayAttr::get(module.getContext(), names));
+      return ArrayAttr::get(module.getContext(), names);
+    };
+    module.walk([&](Operation *op) {
+      if (auto set = dyn_cast<SetFlatOp>(op); set && set.getValue().getDefiningOp<ConstantOp>())
+        set.setStatesAttr(ordered(set.getStates()));
+      auto get = dyn_cast<GetFlatOp>(op);
+      if (get && llvm::all_of(get->getUsers(), [](Operation *user) { return isa<NormOp>(user); }))
+        get.setStatesAttr(ordered(get.getStates()));
     });
   }
 };

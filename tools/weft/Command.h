@@ -50,7 +50,7 @@ struct ModelFlags {
 
 struct DeviceFlags {
   llvm::cl::opt<std::string> device{"device", llvm::cl::desc("auto, cpu, cuda[:i] or reference (default: $WEFT_DEVICE, or auto)"), llvm::cl::cat(flagCategory())};
-  llvm::cl::opt<int> threads{"threads", llvm::cl::desc("workers (default: $WEFT_THREADS, or all cores)"), llvm::cl::init(0), llvm::cl::cat(flagCategory())};
+  llvm::cl::opt<int> threads{"workers", llvm::cl::desc("workers (default: $WEFT_THREADS, or all cores)"), llvm::cl::init(0), llvm::cl::cat(flagCategory())};
 
   void apply(Request &request) const;
 };
