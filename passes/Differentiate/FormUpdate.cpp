@@ -137,12 +137,12 @@ private:
 } // namespace
 
 LogicalResult formUpdate(ModuleOp module, ArrayRef<StateOp> trained) {
-  if (trained.empty())
-    return module.emitError(
-        "@update found no parameter to train: the loss depends on none that a group names");
   FailureOr<SmallVector<Group>> groups = readGroups(module, trained);
   if (failed(groups))
     return failure();
+  if (trained.empty())
+    return module.emitError(
+        "@update found no parameter to train: the loss depends on none that a group names");
   UpdateBuilder(module, trained).build(*groups);
   return success();
 }

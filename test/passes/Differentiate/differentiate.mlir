@@ -27,11 +27,11 @@
 // CHECK-NOT: weft.set
 // CHECK: return %[[LOSS]]
 module {
-  weft.state parameter @embed #weft.init<normal, 1.0 : f64> : !table
-  weft.state parameter @gain #weft.init<constant, 1.0 : f64> : !gain
-  weft.state parameter @frozen #weft.init<constant, 1.0 : f64> : !gain
-  weft.state gradient @"grad/embed" #weft.init<constant, 0.0 : f64> : !table
-  weft.state gradient @"grad/gain" #weft.init<constant, 0.0 : f64> : !gain
+  weft.state parameter @embed <normal, 1.0 : f64> : !table
+  weft.state parameter @gain <constant, 1.0 : f64> : !gain
+  weft.state parameter @frozen <constant, 1.0 : f64> : !gain
+  weft.state gradient @"grad/embed" <constant, 0.0 : f64> : !table
+  weft.state gradient @"grad/gain" <constant, 0.0 : f64> : !gain
   func.func @micro(%tokens : !ids, %targets : !ids) -> (tensor<f32> {weft.name = "loss_sum"}) {
     %embed = weft.get @embed : !table
     %gain = weft.get @gain : !gain
@@ -64,8 +64,8 @@ module {
 // CHECK-NOT: weft.contract
 // CHECK: return %[[LOSS]]
 module {
-  weft.state parameter @w #weft.init<normal, 1.0 : f64> : !w
-  weft.state gradient @"grad/w" #weft.init<constant, 0.0 : f64> : !w
+  weft.state parameter @w <normal, 1.0 : f64> : !w
+  weft.state gradient @"grad/w" <constant, 0.0 : f64> : !w
   func.func @micro(%x : !act, %targets : !ids) -> (tensor<f32> {weft.name = "loss_sum"}) {
     %half = weft.constant {value = 0.5 : f64} : tensor<f32>
     %w = weft.get @w : !w
@@ -83,8 +83,8 @@ module {
 !ids = tensor<1x2xi32, #weft.axes<batch, pos>>
 
 module {
-  weft.state parameter @w #weft.init<normal, 1.0 : f64> : !q
-  weft.state gradient @"grad/w" #weft.init<constant, 0.0 : f64> : !q
+  weft.state parameter @w <normal, 1.0 : f64> : !q
+  weft.state gradient @"grad/w" <constant, 0.0 : f64> : !q
   func.func @micro(%doc : !ids) -> (tensor<f32> {weft.name = "loss_sum"}) {
     %w = weft.get @w : !q
     %windows = weft.integers [1, 2, 2] : tensor<3xi32>
@@ -100,8 +100,8 @@ module {
 // -----
 
 module {
-  weft.state parameter @w #weft.init<normal, 1.0 : f64> : tensor<8xf32>
-  weft.state gradient @"grad/w" #weft.init<constant, 0.0 : f64> : tensor<8xf32>
+  weft.state parameter @w <normal, 1.0 : f64> : tensor<8xf32>
+  weft.state gradient @"grad/w" <constant, 0.0 : f64> : tensor<8xf32>
   func.func @micro(%factor : tensor<f32>) -> (tensor<f32> {weft.name = "loss_sum"}) {
     %w = weft.get @w : tensor<8xf32>
     // expected-error@+1 {{weft.norm has no gradient, but the loss depends on a parameter through it}}

@@ -6,7 +6,7 @@
 !table = tensor<7x4xf32, #weft.axes<vocab, dim>>
 !w = tensor<4x5xf32, #weft.axes<dim, hidden>>
 
-weft.state gradient @"grad/embed" #weft.init<constant, 0.0 : f64> : !table
+weft.state gradient @"grad/embed" <constant, 0.0 : f64> : !table
 
 // The tied table's chain, in the order of execution.
 // CHECK-LABEL: @tied

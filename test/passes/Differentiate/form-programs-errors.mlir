@@ -4,7 +4,7 @@
 
 // expected-error@+1 {{@update needs the module's attribute weft.groups: found none}}
 module {
-  weft.state parameter @w #weft.init<constant, 1.0 : f64> : tensor<f32>
+  weft.state parameter @w <constant, 1.0 : f64> : tensor<f32>
   func.func @forward(%tokens : !ids {weft.name = "tokens"}) -> (tensor<f32> {weft.name = "loss"}) {
     %w = weft.get @w : tensor<f32>
     return %w : tensor<f32>
@@ -19,7 +19,7 @@ module {
 module attributes {weft.groups = [
     {beta1 = 0.9 : f64, beta2 = 0.99 : f64, eps = 1.0e-8 : f64, decay = 0.1 : f64, params = ["w"]},
     {beta1 = 0.8 : f64, beta2 = 0.98 : f64, eps = 1.0e-9 : f64, decay = 0.0 : f64, params = ["w"]}]} {
-  weft.state parameter @w #weft.init<constant, 1.0 : f64> : tensor<f32>
+  weft.state parameter @w <constant, 1.0 : f64> : tensor<f32>
   func.func @forward(%tokens : !ids {weft.name = "tokens"}) -> (tensor<f32> {weft.name = "loss"}) {
     %w = weft.get @w : tensor<f32>
     return %w : tensor<f32>
@@ -33,7 +33,7 @@ module attributes {weft.groups = [
 // expected-error@+1 {{weft.groups names "v": no parameter has this address}}
 module attributes {weft.groups = [
     {beta1 = 0.9 : f64, beta2 = 0.99 : f64, eps = 1.0e-8 : f64, decay = 0.1 : f64, params = ["v"]}]} {
-  weft.state parameter @w #weft.init<constant, 1.0 : f64> : tensor<f32>
+  weft.state parameter @w <constant, 1.0 : f64> : tensor<f32>
   func.func @forward(%tokens : !ids {weft.name = "tokens"}) -> (tensor<f32> {weft.name = "loss"}) {
     %w = weft.get @w : tensor<f32>
     return %w : tensor<f32>
@@ -48,7 +48,7 @@ module attributes {weft.groups = [
 // A mean over positions knows the future: no token can be decoded alone.
 module attributes {weft.groups = [
     {beta1 = 0.9 : f64, beta2 = 0.99 : f64, eps = 1.0e-8 : f64, decay = 0.1 : f64, params = ["w"]}]} {
-  weft.state parameter @w #weft.init<constant, 1.0 : f64> : tensor<5x6xf32, #weft.axes<words, vocab>>
+  weft.state parameter @w <constant, 1.0 : f64> : tensor<5x6xf32, #weft.axes<words, vocab>>
   func.func @forward(%tokens : !ids {weft.name = "tokens"})
       -> (tensor<f32> {weft.name = "loss"}, !act {weft.name = "logits"}) {
     %w = weft.get @w : tensor<5x6xf32, #weft.axes<words, vocab>>

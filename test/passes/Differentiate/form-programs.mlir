@@ -9,18 +9,18 @@
 !logits = tensor<2x4x7xf32, #weft.axes<batch, pos, vocab>>
 
 module attributes {weft.clip = 0.5 : f64, weft.groups = [
-    {beta1 = 0.9 : f64, beta2 = 0.99 : f64, eps = 1.0e-8 : f64, decay = 0.1 : f64, params = ["block.0.wq", "embed"]},
+    {beta1 = 0.75 : f64, beta2 = 0.875 : f64, eps = 1.0e-8 : f64, decay = 0.1 : f64, params = ["block.0.wq", "embed"]},
     {beta1 = 0.8 : f64, beta2 = 0.98 : f64, eps = 1.0e-9 : f64, decay = 0.0 : f64, params = ["scale"]}]} {
-  weft.state parameter @embed #weft.init<normal, 1.0 : f64> : !table
-  weft.state parameter @block.0.wq #weft.init<normal, 1.0 : f64> : !w
-  weft.state parameter @scale #weft.init<constant, 1.0 : f64> : tensor<f32>
+  weft.state parameter @embed <normal, 1.0 : f64> : !table
+  weft.state parameter @block.0.wq <normal, 1.0 : f64> : !w
+  weft.state parameter @scale <constant, 1.0 : f64> : tensor<f32>
   // expected-remark@+1 {{parameter 'idle' is not trained: the loss does not depend on it}}
-  weft.state parameter @idle #weft.init<constant, 1.0 : f64> : tensor<f32>
-  weft.state table @"table/rope" #weft.init<rope_table, 1.0e4 : f64> : tensor<4x1x2xf32>
+  weft.state parameter @idle <constant, 1.0 : f64> : tensor<f32>
+  weft.state table @"table/rope" <rope_table, 1.0e4 : f64> : tensor<4x1x2xf32>
 
 // Entries stand in the order of parameters, role by role; tables grow to the caches.
 // CHECK: weft.state table @"table/rope" {{.*}} : tensor<8x1x2xf32>
-// CHECK-NEXT: weft.state gradient @"grad/embed" #weft.init<constant, 0.000000e+00 : f64> : tensor<7x6xf32, #weft.axes<vocab, dim>>
+// CHECK-NEXT: weft.state gradient @"grad/embed" <constant, 0.000000e+00 : f64> : tensor<7x6xf32, #weft.axes<vocab, dim>>
 // CHECK-NEXT: weft.state gradient @"grad/block.0.wq"
 // CHECK-NEXT: weft.state gradient @"grad/scale"
 // CHECK-NOT: idle
@@ -41,7 +41,7 @@ module attributes {weft.clip = 0.5 : f64, weft.groups = [
 // CHECK: %[[NORM:.*]] = weft.norm %[[G]], %[[COUNT]]
 // CHECK: %[[S:.*]] = weft.clip_scale %[[NORM]], %[[COUNT]] 5.000000e-01
 // CHECK: %[[P0:.*]] = weft.get_flat [@embed, @block.0.wq] : tensor<78xf32>
-// CHECK: weft.adamw %[[P0]], %{{.*}}, %{{.*}}, %{{.*}} hyper %[[H0]] scale %[[S]] betas 9.000000e-01{{.*}}, 9.900000e-01{{.*}} eps 1.000000e-08{{.*}} decay 1.000000e-01
+// CHECK: weft.adamw %[[P0]], %{{.*}}, %{{.*}}, %{{.*}} hyper %[[H0]] scale %[[S]] betas 7.500000e-01, 8.750000e-01 eps 1.000000e-08 decay 1.000000e-01
 // CHECK: weft.set_flat [@embed, @block.0.wq]
 // CHECK: weft.adamw %{{.*}} hyper %[[H1]] {{.*}} eps 1.000000e-09
 // CHECK: %[[Z:.*]] = weft.constant {value = 0.000000e+00 : f64} : tensor<79xf32>

@@ -43,15 +43,15 @@ module attributes {weft.clip = 0.25 : f64, weft.groups = [
      params = ["embed", "layer.0.wq", "layer.0.wk", "layer.0.wv", "layer.0.wo"]},
     {beta1 = 0.8 : f64, beta2 = 0.95 : f64, eps = 1.0e-6 : f64, decay = 0.0 : f64,
      params = ["gain", "gate", "power"]}]} {
-  weft.state parameter @embed #weft.init<normal, 0.8 : f64> : !table
-  weft.state parameter @layer.0.wq #weft.init<normal, 0.5 : f64> : !wq
-  weft.state parameter @layer.0.wk #weft.init<normal, 0.5 : f64> : !wk
-  weft.state parameter @layer.0.wv #weft.init<normal, 0.5 : f64> : !wv
-  weft.state parameter @layer.0.wo #weft.init<normal, 0.5 : f64> : !wo
-  weft.state parameter @gain #weft.init<uniform, 0.5 : f64, 1.5 : f64> : !gain
-  weft.state parameter @gate #weft.init<constant, 0.3 : f64> : tensor<f64>
-  weft.state parameter @power #weft.init<uniform, 1.0 : f64, 2.0 : f64> : !gain
-  weft.state table @"table/rope" #weft.init<rope_table, 1.0e2 : f64> : tensor<5x3x2xf64>
+  weft.state parameter @embed <normal, 0.8 : f64> : !table
+  weft.state parameter @layer.0.wq <normal, 0.5 : f64> : !wq
+  weft.state parameter @layer.0.wk <normal, 0.5 : f64> : !wk
+  weft.state parameter @layer.0.wv <normal, 0.5 : f64> : !wv
+  weft.state parameter @layer.0.wo <normal, 0.5 : f64> : !wo
+  weft.state parameter @gain <uniform, 0.5 : f64, 1.5 : f64> : !gain
+  weft.state parameter @gate <constant, 0.3 : f64> : tensor<f64>
+  weft.state parameter @power <uniform, 1.0 : f64, 2.0 : f64> : !gain
+  weft.state table @"table/rope" <rope_table, 1.0e2 : f64> : tensor<5x3x2xf64>
   func.func @forward(%tokens : !ids {weft.name = "tokens"}, %targets : !ids {weft.name = "targets"},
                      %doc : !ids {weft.name = "doc_start"})
       -> (tensor<f64> {weft.name = "loss"}, !logits {weft.name = "logits"}) {
@@ -155,7 +155,7 @@ protected:
   Array tokens{{2, 5}, {3, 1, 1, 6, 0, 2, 2, 5, 4, 3}};
   Array targets{{2, 5}, {1, 1, -1, 0, 2, 2, 5, -1, 3, 6}};
   Array docStart{{2, 5}, {0, 0, 0, 3, 3, 0, 1, 1, 1, 4}};
-  Array noise{{}, {11}};
+  Array noise{ArrayRef<int64_t>(), {11}};
 };
 
 TEST_F(ProgramsTest, GradientsAreThoseOfCentralDifferences) {
@@ -192,7 +192,8 @@ TEST_F(ProgramsTest, DecodingATokenAtATimeIsPrefill) {
   Array expected = run("prefill", {tokens, whole}, states)[0];
   States caches = states;
   for (int pos = 0; pos < 5; ++pos) {
-    Array token{{1, 1}, {tokens.data[pos]}}, start{{1, 1}, {0}}, offset{{}, {static_cast<double>(pos)}};
+    Array token{{1, 1}, {tokens.data[pos]}}, start{{1, 1}, {0}},
+        offset{ArrayRef<int64_t>(), {static_cast<double>(pos)}};
     Array logits = run("decode", {token, start, offset}, caches)[0];
     for (int word = 0; word < 7; ++word)
       EXPECT_NEAR(logits.data[word], expected.data[pos * 7 + word], 1e-12) << pos << ", " << word;
@@ -209,7 +210,8 @@ TEST_F(ProgramsTest, UpdateClipsStepsAndZeroes) {
   double norm = count * std::sqrt(squares), scale = count * std::min(1.0, 0.25 / (norm + 1e-6));
   ASSERT_GT(norm, 0.25);
   // The first step: bias corrections undo 1 - beta.
-  Array factor{{}, {count}}, first{{3}, {0.01, 10.0, 100.0}}, second{{3}, {0.002, 5.0, 20.0}};
+  Array factor{ArrayRef<int64_t>(), {count}}, first{{3}, {0.01, 10.0, 100.0}},
+      second{{3}, {0.002, 5.0, 20.0}};
   States after = before;
   EXPECT_NEAR(run("update", {factor, first, second}, after)[0].data[0], norm, 1e-12);
   for (const char *path : kParameters) {
