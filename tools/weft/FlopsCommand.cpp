@@ -101,18 +101,20 @@ void printLedger(const Program &program, const Ledger &ledger, By by) {
   Table table(
       {by == By::Layer ? "layer" : "kind", "forward products", "other", "step products", "other", "share"});
   for (const auto &[name, share] : ledger.groups)
-    table.add({name, compact(share.forward.productFlops), compact(share.forward.otherFlops),
-               compact(share.step.productFlops), compact(share.step.otherFlops),
-               llvm::formatv("{0:F1}%", 100 * flopsOf(share.step) / flopsOf(ledger.total.step)).str()});
+    if (flopsOf(share.forward) + flopsOf(share.step) > 0)
+      table.add({name, compact(share.forward.productFlops), compact(share.forward.otherFlops),
+                 compact(share.step.productFlops), compact(share.step.otherFlops),
+                 llvm::formatv("{0:F1}%", 100 * flopsOf(share.step) / flopsOf(ledger.total.step)).str()});
   table.add({"-"});
   const Share &total = ledger.total;
   table.add({"total", compact(total.forward.productFlops), compact(total.forward.otherFlops),
              compact(total.step.productFlops), compact(total.step.otherFlops), ""});
   llvm::outs() << table.text()
                << llvm::formatv(
-                      "one token of a step: {0}FLOP; one of a forward: {1}FLOP\n",
-                      compact(flopsOf(total.step) / tokens),
-                      compact(flopsOf(total.forward) / static_cast<double>(ledger.batch * ledger.positions)));
+                      "one token of a step: {0}; one of a forward: {1}\n",
+                      compact(flopsOf(total.step) / tokens, "FLOP"),
+                      compact(flopsOf(total.forward) / static_cast<double>(ledger.batch * ledger.positions),
+                              "FLOP"));
 }
 
 } // namespace

@@ -7,6 +7,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cstdio>
+
 #include <unistd.h>
 
 using namespace weft;
@@ -18,21 +20,18 @@ std::string weft::grouped(int64_t number) {
   return text;
 }
 
-std::string weft::compact(double number) {
-  const char *unit = "";
-  for (const char *next : {" k", " M", " G", " T", " P", " E"}) {
+std::string weft::compact(double number, const char *unit) {
+  const char *prefix = "";
+  for (const char *next : {"k", "M", "G", "T", "P", "E"}) {
     if (number < 999.5)
       break;
     number /= 1000;
-    unit = next;
+    prefix = next;
   }
-  if (*unit == 0)
-    return llvm::formatv("{0:F0}", number).str();
-  return llvm::formatv(number < 9.995   ? "{0:F2}{1}"
-                       : number < 99.95 ? "{0:F1}{1}"
-                                        : "{0:F0}{1}",
-                       number, unit)
-      .str();
+  int digits = !*prefix || number >= 99.95 ? 0 : number >= 9.995 ? 1 : 2;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, number);
+  return *prefix || *unit ? std::string(text) + " " + prefix + unit : text;
 }
 
 std::string Table::text() const {
@@ -56,6 +55,7 @@ std::string Table::text() const {
       bool last = column + 1 == row.size();
       text += "  " + (left.contains(column) ? row[column] + (last ? "" : pad) : pad + row[column]);
     }
+    text.erase(text.find_last_not_of(' ') + 1);
     text += "\n";
   }
   return text;

@@ -16,8 +16,8 @@ namespace weft {
 /// 24736 as 24,736.
 std::string grouped(int64_t number);
 
-/// A count of operations with three digits: 12.3 M, 4.56 G.
-std::string compact(double number);
+/// Three digits and the unit: 12.3 M, 4.56 GFLOP, 128 B.
+std::string compact(double number, const char *unit = "");
 
 /// Rows of cells in columns; `left` says which stand to the left, the others
 /// stand to the right. A row with the single cell "-" is a rule.

@@ -28,7 +28,7 @@ namespace {
 /// Checks what one file itself holds; files that it uses only lend their models.
 class FileCheck {
 public:
-  explicit FileCheck(const std::string &path) : path(path) {
+  FileCheck(const std::string &path, const lang::Overrides &sets) : path(path), sets(sets) {
     file = lang::parseFile(path, sources, diagnostics);
     if (diagnostics.hasErrors())
       return;
@@ -81,7 +81,8 @@ private:
     if (!isNew)
       return entry->second ? &*entry->second : nullptr;
     if (file.findModel(name.text)) {
-      entry->second = lang::checkModel(file, sources, name.text, {}, diagnostics);
+      entry->second =
+          lang::checkModel(file, sources, name.text, setsFor(*file.findModel(name.text)), diagnostics);
     } else {
       std::vector<std::string> names;
       for (const lang::ast::Model &model : file.models)
@@ -94,7 +95,18 @@ private:
     return entry->second ? &*entry->second : nullptr;
   }
 
+  /// Of one model: several models in a file need not have the same settings.
+  lang::Overrides setsFor(const lang::ast::Model &model) const {
+    lang::Overrides own;
+    for (const auto &[name, value] : sets)
+      for (const lang::ast::Setting &setting : model.settings)
+        if (setting.name.text == name)
+          own.emplace_back(name, value);
+    return own;
+  }
+
   std::string path;
+  const lang::Overrides &sets;
   lang::SourceFiles sources;
   lang::Diagnostics diagnostics;
   lang::ast::File file;
@@ -142,14 +154,24 @@ int formatFile(const std::string &path, bool check) {
 int weft::checkCommand(int argc, const char **argv) {
   cl::list<std::string> paths(cl::Positional, cl::OneOrMore, cl::desc("FILE.weft..."),
                               cl::cat(flagCategory()));
+  cl::list<std::string> sets("set", cl::desc("set a size or a choice, in the models that have it"),
+                             cl::value_desc("name=value"), cl::cat(flagCategory()));
   cl::opt<bool> json("json", cl::desc("one array of errors and warnings"), cl::cat(flagCategory()));
   if (!parseFlags(argc, argv, "checks models, plans, recipes and weight tables, and reports every error",
-                  "  weft check models/tiny.weft\n  weft check models/*.weft --json\n"))
+                  "  weft check models/tiny.weft\n  weft check models/plans.weft --set hidden=2048\n  weft "
+                  "check models/*.weft --json\n"))
     return kUsage;
+  lang::Overrides overrides;
+  for (const std::string &set : sets) {
+    size_t equals = set.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return misuse("check", "--set " + set + ": expected name=value");
+    overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
+  }
   bool good = true;
   rt::OrderedJson all = rt::OrderedJson::array();
   for (const std::string &path : paths) {
-    FileCheck check(path);
+    FileCheck check(path, overrides);
     good &= check.good();
     if (json) {
       for (rt::OrderedJson &entry : rt::OrderedJson::parse(check.json(), nullptr, false))
@@ -195,7 +217,7 @@ int weft::explainCommand(int argc, const char **argv) {
     llvm::outs() << *page << (page->ends_with('\n') ? "" : "\n");
     return 0;
   }
-  return fail(absl::NotFoundError(absl::StrCat("explain ", std::string(code), ": no such code",
-                                               didYouMean(code, lang::explainedCodes()),
-                                               " (weft explain all lists them)")));
+  return fail(absl::NotFoundError(absl::StrCat(
+      "explain ", std::string(code), ": no such code",
+      didYouMean(llvm::StringRef(code).upper(), lang::explainedCodes()), " (weft explain all lists them)")));
 }

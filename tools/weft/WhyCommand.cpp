@@ -9,10 +9,10 @@
 #include "tools/weft/Costs.h"
 #include "tools/weft/Output.h"
 
+#include "passes/Codegen/Codegen.h"
 #include "passes/Unroll/Scope.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -20,6 +20,8 @@
 #include "absl/strings/str_join.h"
 
 #include <limits>
+#include <set>
+#include <tuple>
 
 using namespace weft;
 namespace cl = llvm::cl;
@@ -64,27 +66,25 @@ struct Address {
   }
 };
 
-std::string placeText(mlir::FileLineColLoc place) {
-  return absl::StrCat(place.getFilename().str(), ":", place.getLine());
-}
-
-/// Lines of the text behind `loc`, in order.
+/// Places of the text behind `loc`, in order.
 Names placesOf(mlir::Location loc) {
-  llvm::SetVector<std::pair<llvm::StringRef, unsigned>> lines;
-  Names names;
+  std::set<std::tuple<std::string, unsigned, unsigned>> seen;
   loc->walk([&](mlir::Location part) {
     if (auto place = llvm::dyn_cast<mlir::FileLineColLoc>(part))
-      if (lines.insert({place.getFilename().getValue(), place.getLine()}))
-        names.push_back(placeText(place));
+      seen.insert({place.getFilename().str(), place.getLine(), place.getColumn()});
     return mlir::WalkResult::advance();
   });
-  std::sort(names.begin(), names.end());
+  Names names;
+  for (const auto &[file, line, column] : seen)
+    names.push_back(absl::StrCat(file, ":", line, ":", column));
   return names;
 }
 
 /// Original ops of a kernel in order, neighbours of one kind once.
 Names computesOf(KernelOp kernel) {
   Names names;
+  if (gemmOf(kernel))
+    return {"contract, through BLAS"};
   kernel.getBody().walk<mlir::WalkOrder::PreOrder>([&](mlir::Operation *op) {
     if (llvm::isa<YieldOp, ConstantOp, FusedOp>(op))
       return;
@@ -326,8 +326,15 @@ std::string windowsText(const AttendAnswer &attend, const std::set<int64_t> &hea
   return absl::StrJoin(parts, ", ");
 }
 
-void printAnswer(const Answer &answer, const Address &address) {
+void printAnswer(const Answer &answer, const Address &address, const std::string &file) {
   llvm::raw_ostream &out = llvm::outs();
+  // Most places lie in the model's own file: there the line says enough.
+  auto shortened = [&](Names places) {
+    for (std::string &place : places)
+      if (place.starts_with(file + ":"))
+        place.erase(0, file.size() + 1);
+    return absl::StrJoin(places, ", ");
+  };
   for (const ParameterAnswer &parameter : answer.parameters) {
     out << "parameter " << addressOf(parameter.path) << " : " << parameter.type << "\n";
     for (const std::string &reader : parameter.readers)
@@ -343,12 +350,13 @@ void printAnswer(const Answer &answer, const Address &address) {
     for (const KernelAnswer &kernel : answer.kernels)
       table.add(
           {kernel.kernel, kernel.program, std::to_string(kernel.calls),
-           compact(kernel.cost.productFlops + kernel.cost.otherFlops), compact(kernel.cost.bytesRead) + "B",
-           compact(kernel.cost.bytesWritten) + "B",
-           absl::StrCat(absl::StrJoin(kernel.computes, " "), "  (", absl::StrJoin(kernel.places, ", "),
+           compact(kernel.cost.productFlops + kernel.cost.otherFlops), compact(kernel.cost.bytesRead, "B"),
+           compact(kernel.cost.bytesWritten, "B"),
+           absl::StrCat(absl::StrJoin(kernel.computes, " "), "  (", shortened(kernel.places),
                         kernel.also.empty() ? "" : absl::StrCat("; with ", absl::StrJoin(kernel.also, ", ")),
                         ")")});
-    out << "kernels, FLOPs and bytes of one call:\n" << table.text();
+    out << "kernels, with FLOPs and bytes of one call and the places in " << file << " that they compute:\n"
+        << table.text();
   }
   for (const std::string &remark : answer.remarks)
     out << "remark: " << remark << "\n";
@@ -417,6 +425,6 @@ int weft::whyCommand(int argc, const char **argv) {
   if (json)
     printJson(answerJson(*answer));
   else
-    printAnswer(*answer, *address);
+    printAnswer(*answer, *address, flags.path);
   return 0;
 }
