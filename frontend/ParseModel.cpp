@@ -94,9 +94,7 @@ const ast::Block *Parser::parseBlock(std::string_view owner) {
       statement.place = since(start);
       block->statements.push_back(std::move(statement));
     } else {
-      recover();
-      if (at == before)
-        take();
+      recover(before);
     }
   }
   take();

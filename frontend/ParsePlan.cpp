@@ -68,9 +68,7 @@ std::vector<ast::Clause> Parser::parseClauses(bool weights) {
     if (parseClause(clause, weights) && expectStatementEnd("this statement")) {
       clauses.push_back(std::move(clause));
     } else {
-      recover();
-      if (at == before)
-        take();
+      recover(before);
     }
   }
   return clauses;

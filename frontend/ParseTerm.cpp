@@ -36,9 +36,7 @@ std::vector<ast::Option> Parser::parseOptions(std::string_view owner) {
     if (parseOption(option) && (peek().is(",") || expectStatementEnd("this option"))) {
       options.push_back(std::move(option));
     } else {
-      recover();
-      if (at == before)
-        take();
+      recover(before);
     }
   }
   brackets = outer;

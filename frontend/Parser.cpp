@@ -127,18 +127,21 @@ bool Parser::expectStatementEnd(std::string_view after) {
   return false;
 }
 
-/// Skips to the start of the next statement of this block, over whole inner blocks.
-void Parser::recover() {
+/// Skips to the start of the next statement of this block, over whole inner
+/// blocks. `start` is where the refused one began: at least that word is taken.
+void Parser::recover(size_t start) {
   int braces = 0;
   brackets = 0;
-  for (bool first = true; peek().kind != Token::Kind::End; first = false) {
+  if (at == start)
+    braces += take().is("{") ? 1 : 0;
+  while (peek().kind != Token::Kind::End) {
     const Token &next = peek();
-    if (braces == 0 && (next.is("}") || next.is(";") || (next.newlineBefore && !first)))
+    if (braces == 0 && (next.is("}") || next.is(";") || next.newlineBefore))
       return;
-    if (next.newlineBefore && !first && atFileStatement())
+    if (atFileStatement())
       return;
     braces += next.is("{") ? 1 : next.is("}") ? -1 : 0;
-    take();
+    ++at;
   }
 }
 

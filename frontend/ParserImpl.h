@@ -35,7 +35,7 @@ private:
   bool atStatementEnd() const;
   /// Reports what is left of a statement's line.
   bool expectStatementEnd(std::string_view after);
-  void recover();
+  void recover(size_t start);
   void skipToFileStatement();
   bool atFileStatement() const;
   void closeMissing(const Token &open);

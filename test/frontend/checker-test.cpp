@@ -102,7 +102,7 @@ const Refusal kSizes[] = {
     {"W0320@5:31", "  param w : [dim] init normal(-1)", "a spread of -1"},
     {"W0320@5:24", "  param w : [dim] init full", "expected a number to start w with, found full"},
     {"W0320@5:32", "  param w : [dim] init uniform(2, 1)", "the lower bound first"},
-    {"W0321@5:35", "  y = attend(x, x, x, window = 0)", "the window is 0"},
+    {"W0321@5:32", "  y = attend(x, x, x, window = 0)", "the window is 0"},
     {"W0323@5:18", "  x = dropout(x, 1)", "rate is 1, expected a number from 0 to below 1"},
     {"W0324@6:9", "  layer a[20000] {\n  param w : [dim] init 0\n  }", "more than 10000 layers"},
     {"W0322@7:7", "  let odd = 3\n  param w : [dim, odd] init 0\n  y = rope(x @ w)",

@@ -105,7 +105,7 @@ TEST(Parser, ReportsIndependentErrorsAndGoesOn) {
                          "train t for m { lr 3; steps = 4 }\n");
   EXPECT_EQ(result.codes(),
             "W0101@1:13 W0101@2:10 W0108@3:14 W0106@4:9 W0102@6:3 W0105@6:13 W0101@7:15 W0101@8:9 "
-            "W0102@10:31 W0101@11:20")
+            "W0102@10:30 W0101@11:20")
       << result.text();
 }
 
