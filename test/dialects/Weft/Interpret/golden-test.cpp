@@ -15,6 +15,8 @@ llvm::SmallVector<Array> runText(const std::string &text, llvm::ArrayRef<Array> 
   return results ? *results : llvm::SmallVector<Array>{};
 }
 
+Array scalar(double value) { return Array(llvm::ArrayRef<int64_t>{}, std::vector<double>{value}); }
+
 void expectNear(const Array &found, const std::vector<double> &expected, double tolerance = 1e-12) {
   ASSERT_EQ(found.data.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i)
@@ -157,7 +159,7 @@ TEST(Golden, StepsWithoutAFiniteNormAreSkipped) {
       ")\nreturn %r#0, %r#1, %n : " + x + ", " + x + ", " + s + "\n}";
   Array p({3}, {1, 2, 3});
   for (double bad : {double(INFINITY), double(NAN)}) {
-    auto results = runText(text, {p, Array({3}, {1, bad, 1}), Array({}, {1}), Array({3}, {0.1, 10, 1000})});
+    auto results = runText(text, {p, Array({3}, {1, bad, 1}), scalar(1), Array({3}, {0.1, 10, 1000})});
     EXPECT_EQ(results[0], p);
     EXPECT_EQ(results[1], p);
     EXPECT_FALSE(std::isfinite(results[2].data[0]));
@@ -189,7 +191,8 @@ TEST(Golden, ConstantGradientMovesByTheRate) {
       "decay 0.0 : (" + x + ", " + x + ", " + x + ", " + x + ", " + h + ", " + s + ") -> (" + x + ", " + x +
       ", " + x + ")\nreturn %r#0, %r#1, %r#2 : " + x + ", " + x + ", " + x + "\n}");
   ASSERT_TRUE(module);
-  Array p({1}, {1}), m({1}, {0}), v({1}, {0}), g({1}, {0.25}), scale({}, {1});
+  Array p({1}, {1}), m({1}, {0}), v({1}, {0}), g({1}, {0.25});
+  const Array scale = scalar(1);
   for (int step = 1; step <= 100; ++step) {
     Array hyper({3}, {6e-4, 1 / (1 - std::pow(0.9, step)), 1 / (1 - std::pow(0.95, step))});
     auto results = fixture.run(*module, {p, m, v, g, hyper, scale});
