@@ -118,6 +118,9 @@ void Writer::addProgram(ProgramOp op) {
     }
     for (Value operand : inner.getOperands())
       call.operands.push_back(operandOf(operand));
+    // A product takes A, B and C; what it adds to is C itself.
+    if (executable.kernels[call.kernel].gemm.accumulate && call.operands.size() == 4)
+      call.operands.erase(call.operands.begin() + 2);
     program.calls.push_back(std::move(call));
   }
   executable.arenaBytes = std::max(executable.arenaBytes, static_cast<uint64_t>(op.getArena().value_or(0)));
