@@ -103,6 +103,14 @@ std::vector<std::string> ModelChecker::visibleNames() const {
 }
 
 void ModelChecker::reportUnknown(const std::string &name, const Place &place) {
+  auto step = paths->names.find(name);
+  if (step != paths->names.end()) {
+    error(Code::W0215, place, absl::StrCat(name, " is a layer or a branch, expected a value"))
+        .note(step->second.place, absl::StrCat(name, " is declared here"))
+        .advise(
+            "assign what it gives: `NAME = branch ... { ... }`; a layer changes the names that it assigns");
+    return;
+  }
   std::string close = nearest(name, visibleNames());
   Diagnostic &entry = error(Code::W0201, place, absl::StrCat("there is no name ", name, " here"));
   Found found = close.empty() ? Found{} : lookUp(close);

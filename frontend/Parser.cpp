@@ -32,6 +32,10 @@ std::string quoted(std::string_view text) {
   return absl::StrCat("`", std::string(text.size() > 40 ? text.substr(0, 40) : text), "`");
 }
 
+Code codeOf(const absl::Status &unread) {
+  return unread.code() == absl::StatusCode::kResourceExhausted ? Code::W0005 : Code::W0601;
+}
+
 } // namespace
 
 namespace ast {
@@ -232,7 +236,7 @@ void parseInto(ast::File &file, int32_t index, SourceFiles &sources, Diagnostics
     std::filesystem::path folder = std::filesystem::path(sources.file(use.place.file).path).parent_path();
     absl::StatusOr<int32_t> used = sources.load((folder / use.path).string());
     if (!used.ok())
-      diagnostics.error(Code::W0601, use.place, std::string(used.status().message()));
+      diagnostics.error(codeOf(used.status()), use.place, std::string(used.status().message()));
     else
       open(*used);
   }
@@ -244,7 +248,7 @@ ast::File parseFile(const std::string &path, SourceFiles &sources, Diagnostics &
   if (index.ok())
     parseInto(file, *index, sources, diagnostics);
   else
-    diagnostics.errorAnywhere(Code::W0601, std::string(index.status().message()));
+    diagnostics.errorAnywhere(codeOf(index.status()), std::string(index.status().message()));
   return file;
 }
 

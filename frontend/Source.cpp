@@ -52,7 +52,7 @@ absl::StatusOr<int32_t> SourceFiles::load(const std::string &path) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is a folder, expected a .weft file"));
   uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > kFileLimit)
-    return absl::InvalidArgumentError(
+    return absl::ResourceExhaustedError(
         absl::StrCat(path, " has ", size, " bytes, a .weft file at most ", kFileLimit));
   std::ifstream stream(path, std::ios::binary);
   if (!stream)

@@ -44,6 +44,7 @@ const Refusal kNames[] = {
     {"W0209@6:7", "  let a = 1\n  let a = 2", "declared twice"},
     {"W0209@6:8", "  x += branch a { x }\n  x += branch a { x }", "a second branch a"},
     {"W0211@5:14", "  if mode is fancey { x = x + 1 }", "did you mean fancy?"},
+    {"W0215@6:11", "  x += branch a { x }\n  x = x + a", "a is a layer or a branch, expected a value"},
     {"W0214@5:3", "  dim = x", "dim is a setting of model m"},
     {"W0214@5:3", "  tokens = x", "tokens is an input"},
 };

@@ -109,6 +109,19 @@ TEST(Lexer, MissingFilesAreNamed) {
   EXPECT_EQ(parse("use \"nowhere.weft\"").codes(), "W0601@1:1");
 }
 
+TEST(Lexer, HugeFilesAreNotRead) {
+  std::filesystem::path path = std::filesystem::temp_directory_path() / "weft-lexer-test-huge.weft";
+  std::ofstream(path) << "#";
+  std::filesystem::resize_file(path, (16u << 20) + 1);
+  SourceFiles sources;
+  Diagnostics diagnostics;
+  parseFile(path.string(), sources, diagnostics);
+  std::filesystem::remove(path);
+  EXPECT_NE(diagnostics.render(sources).find("error[W0005]"), std::string::npos)
+      << diagnostics.render(sources);
+  EXPECT_NE(diagnostics.render(sources).find("has 16777217 bytes"), std::string::npos);
+}
+
 TEST(Lexer, FilesUseEachOtherOnce) {
   std::filesystem::path folder = std::filesystem::temp_directory_path() / "weft-lexer-test";
   std::filesystem::create_directories(folder);
