@@ -209,8 +209,10 @@ static Value slope(Emitter &e, UnaryFn fn, Value x) {
   case UnaryFn::Sqrt:
     return e.div(e.constant(type, 0.5), e.sqrt(x));
   case UnaryFn::Tanh: {
-    Value y = emitUnary(e, UnaryFn::Tanh, x);
-    return e.sub(one, e.mul(y, y));
+    // 1 - tanh^2 = 4 s (1 - s), s = sigmoid(-2 |x|): nothing cancels where it is small.
+    Value size = math::AbsFOp::create(e.b, e.loc, x);
+    Value y = emitSigmoid(e, e.mul(size, e.constant(type, -2)));
+    return e.mul(e.constant(type, 4), e.mul(y, e.sub(one, y)));
   }
   case UnaryFn::Sigmoid: {
     Value y = emitSigmoid(e, x);

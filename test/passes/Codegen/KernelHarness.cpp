@@ -58,8 +58,11 @@ void KernelHarness::makeInputs() {
   for (auto [number, type] : llvm::enumerate(kernel().getArgumentTypes())) {
     Array array(type);
     auto rule = fill.find(number);
-    for (size_t i = 0; i < array.data.size(); ++i)
-      array.data[i] = static_cast<float>(rule == fill.end() ? normal(random) : rule->second(number, i));
+    bool integers = cast<RankedTensorType>(type).getElementType().isInteger(32);
+    for (size_t i = 0; i < array.data.size(); ++i) {
+      double value = rule == fill.end() ? normal(random) : rule->second(number, i);
+      array.data[i] = integers ? value : static_cast<float>(value);
+    }
     arrays.push_back(std::move(array));
   }
 }

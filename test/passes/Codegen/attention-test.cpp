@@ -26,7 +26,9 @@ struct Case {
   std::string perQuery() const { return tensor(front() + heads); }
   std::string places() const { return tensor(front(), "i32"); }
   std::string windowType() const { return "tensor<" + std::to_string(headCount) + "xi32>"; }
-  std::string scale() const { return "{scale = 0.3 : f64}"; }
+  std::string scale() const {
+    return "{scale = " + std::to_string(1 / std::sqrt(static_cast<double>(channel))) + " : f64}";
+  }
 
   double window(size_t head) const { return windows[head % windows.size()]; }
   double start(size_t i) const {
