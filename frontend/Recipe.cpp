@@ -279,25 +279,6 @@ void RecipeChecker::checkOptimizers(const rt::Recipe &recipe, const Place &place
 // Overrides
 //===----------------------------------------------------------------------===//
 
-/// File names may stand without quotes on a command line.
-std::string quoted(const std::string &key, const std::string &value) {
-  bool names = key == "data" || key == "held_out" || key == "tokenizer";
-  std::string_view head = std::string_view(value).substr(0, value.find_first_of(" ("));
-  bool word = (key == "held_out" && (head == "last" || value == "none")) ||
-              (key == "tokenizer" && (head == "bytes" || head == "gpt2"));
-  if (!names || word || value.empty() || value[0] == '"')
-    return value;
-  std::string text = "\"";
-  for (char c : value) {
-    if (c == '"' || c == '\\')
-      text += '\\';
-    text += c;
-  }
-  return text + "\"";
-}
-
-bool isLength(const std::string &key) { return key == "steps" || key == "tokens" || key == "epochs"; }
-
 /// Options of the block with the overrides in their places. Their texts are
 /// added to `sources`, so that errors can show them.
 std::vector<ast::Option> withOverrides(const std::vector<ast::Option> &options, const Overrides &overrides,
@@ -307,7 +288,7 @@ std::vector<ast::Option> withOverrides(const std::vector<ast::Option> &options, 
     Diagnostics local;
     ast::File parsed = parseText(
         absl::StrCat("--set ", key, "=", value),
-        absl::StrCat("train set for model_ {\n", key, " = ", quoted(key, value), "\n}\n"), sources, local);
+        absl::StrCat("train set for model_ {\n", key, " = ", overrideText(key, value), "\n}\n"), sources, local);
     if (local.hasErrors() || parsed.trains.size() != 1 || parsed.trains[0].options.size() != 1) {
       diagnostics
           .errorAnywhere(Code::W0514,
@@ -331,6 +312,24 @@ std::vector<ast::Option> withOverrides(const std::vector<ast::Option> &options, 
 }
 
 } // namespace
+
+std::string overrideText(const std::string &key, const std::string &value) {
+  bool names = key == "data" || key == "held_out" || key == "tokenizer";
+  std::string_view head = std::string_view(value).substr(0, value.find_first_of(" ("));
+  bool word = (key == "held_out" && (head == "last" || value == "none")) ||
+              (key == "tokenizer" && (head == "bytes" || head == "gpt2"));
+  if (!names || word || value.empty() || value[0] == '"')
+    return value;
+  std::string text = "\"";
+  for (char c : value) {
+    if (c == '"' || c == '\\')
+      text += '\\';
+    text += c;
+  }
+  return text + "\"";
+}
+
+bool isLength(std::string_view key) { return key == "steps" || key == "tokens" || key == "epochs"; }
 
 std::optional<rt::Recipe> checkRecipe(const ast::File &file, const SourceFiles &sources,
                                       std::string_view name, const Model &model, Diagnostics &diagnostics,

@@ -30,6 +30,14 @@ std::optional<rt::Recipe> checkRecipe(const ast::File &file, const SourceFiles &
                                       std::string_view name, const Model &model, Diagnostics &diagnostics,
                                       const Overrides &overrides = {});
 
+/// The value of `--set key=value` as a recipe holds it: file names may stand
+/// without quotes on a command line.
+std::string overrideText(const std::string &key, const std::string &value);
+
+/// `steps`, `tokens` and `epochs`: how long training lasts. One given from
+/// outside takes the place of the others.
+bool isLength(std::string_view key);
+
 /// Which optimiser steps a parameter, and which ones decay. `matrices` are those
 /// of matricesOf (frontend/PlanSites.h) with two axes or more; a bias of two axes is none.
 struct ParameterGroups {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <filesystem>
+#include <map>
 
 using namespace weft;
 
@@ -39,7 +40,10 @@ std::string chosenFirst(const lang::ast::Setting &setting, const std::string &ch
 std::string modelText(const Program &program, const lang::Overrides &overrides) {
   const lang::ast::Model *model = program.file.findModel(program.model.name);
   std::vector<Replacement> changes;
+  std::map<std::string, std::string> inForce;
   for (const auto &[key, value] : overrides)
+    inForce[key] = value;
+  for (const auto &[key, value] : inForce)
     for (const lang::ast::Setting &setting : model->settings) {
       if (setting.name.text != key)
         continue;
@@ -51,20 +55,54 @@ std::string modelText(const Program &program, const lang::Overrides &overrides) 
   return rewritten(program.sources, model->place, changes);
 }
 
-std::string recipeText(const Program &program, const lang::Overrides &overrides) {
-  const lang::ast::Train *train = program.file.findTrain(program.recipe->name);
-  std::vector<Replacement> changes;
-  std::string added;
-  for (const auto &[key, value] : overrides) {
-    bool found = false;
-    for (const lang::ast::Option &option : train->options)
-      if (option.key.text == key) {
-        changes.push_back({option.place, key + " = " + value});
-        found = true;
-      }
-    if (!found)
-      added += "  " + key + " = " + value + "\n";
+/// `text`, a value of a recipe, with the file names in it made absolute: a run is
+/// read from its own folder. Sources start at `folder`, tokenizers where the command runs.
+std::string withAbsolutePaths(const std::string &key, const std::string &text, const std::string &folder) {
+  if (key != "data" && key != "held_out" && key != "tokenizer")
+    return text;
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '"') {
+      result += text[i];
+      continue;
+    }
+    std::string name;
+    for (++i; i < text.size() && text[i] != '"'; ++i)
+      name += text[i] == '\\' && i + 1 < text.size() ? text[++i] : text[i];
+    if (!name.starts_with("builtin:") && !name.empty())
+      name = std::filesystem::absolute(std::filesystem::path(key == "tokenizer" ? "" : folder) / name).lexically_normal().string();
+    result += lang::overrideText("data", name);
   }
+  return result;
+}
+
+std::string recipeText(const Program &program, const lang::Overrides &overrides, const std::string &folder) {
+  const lang::ast::Train *train = program.file.findTrain(program.recipe->name);
+  std::map<std::string, std::string> inForce;
+  bool length = false;
+  for (const auto &[key, value] : overrides) {
+    // The last length given takes the place of all others.
+    if (lang::isLength(key))
+      std::erase_if(inForce, [](const auto &entry) { return lang::isLength(entry.first); });
+    length |= lang::isLength(key);
+    inForce[key] = withAbsolutePaths(key, lang::overrideText(key, value), folder);
+  }
+  std::vector<Replacement> changes;
+  for (const lang::ast::Option &option : train->options) {
+    auto found = inForce.find(option.key.text);
+    if (found != inForce.end()) {
+      changes.push_back({option.place, option.key.text + " = " + found->second});
+      inForce.erase(found);
+    } else if (length && lang::isLength(option.key.text)) {
+      changes.push_back({option.place, ""});
+    } else {
+      std::string text(program.sources.textAt(option.place));
+      changes.push_back({option.place, withAbsolutePaths(option.key.text, text, folder)});
+    }
+  }
+  std::string added;
+  for (const auto &[key, value] : inForce)
+    added += "  " + key + " = " + value + "\n";
   std::string text = rewritten(program.sources, train->place, changes);
   return text.insert(text.rfind('}'), added);
 }
@@ -142,7 +180,7 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &reques
   for (const lang::Plan &plan : program->plans)
     program->runText += "\n\n" + plan.text;
   if (program->recipe)
-    program->runText += "\n\n" + recipeText(*program, ofRecipe);
+    program->runText += "\n\n" + recipeText(*program, ofRecipe, std::filesystem::path(request.path).parent_path().string());
   program->runText += "\n";
   return program;
 }
