@@ -117,10 +117,22 @@ bool isElementwise(KernelOp kernel) {
          });
 }
 
+/// States and kernels by name: looking a symbol up in a module walks all of it.
+struct Symbols {
+  explicit Symbols(ModuleOp module) {
+    for (StateOp state : module.getOps<StateOp>())
+      states[state.getSymNameAttr()] = state;
+    for (KernelOp kernel : module.getOps<KernelOp>())
+      kernels[kernel.getSymNameAttr()] = kernel;
+  }
+  llvm::DenseMap<StringAttr, StateOp> states;
+  llvm::DenseMap<StringAttr, KernelOp> kernels;
+};
+
 class FunctionScheduler {
 public:
-  FunctionScheduler(func::FuncOp function, ModuleOp module, int64_t logitsBytes)
-      : function(function), module(module), logitsBytes(logitsBytes) {}
+  FunctionScheduler(func::FuncOp function, ModuleOp module, const Symbols &symbols, int64_t logitsBytes)
+      : function(function), module(module), symbols(symbols), logitsBytes(logitsBytes) {}
   LogicalResult run();
 
 private:
@@ -136,9 +148,19 @@ private:
   bool readLater(int64_t offset, int64_t bytes, Operation *after);
   bool isLastUse(Value value, Operation *user);
 
+  /// State bytes that the function reads, and the last launch that does.
+  struct Read {
+    int64_t offset, bytes;
+    Operation *last;
+  };
+  LogicalResult collectReads();
+  KernelOp kernelOf(LaunchOp launch) { return symbols.kernels.lookup(launch.getKernelAttr().getAttr()); }
+
   func::FuncOp function;
   ModuleOp module;
+  const Symbols &symbols;
   int64_t logitsBytes;
+  SmallVector<Read> reads;
   llvm::DenseMap<Value, Value> buffers;
   struct Assignment {
     Value value;
@@ -167,7 +189,7 @@ ProgramOp FunctionScheduler::makeProgram() {
 FailureOr<int64_t> FunctionScheduler::stateOffset(Operation *op, ArrayAttr names) {
   int64_t first = -1, next = -1;
   for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
-    auto state = module.lookupSymbol<StateOp>(name.getAttr());
+    StateOp state = symbols.states.lookup(name.getAttr());
     if (!state || !state.getOffset())
       return op->emitOpError("names a state entry without a place: ") << name;
     int64_t offset = static_cast<int64_t>(*state.getOffset());
@@ -191,21 +213,29 @@ static ArrayAttr statesRead(Operation *op) {
   return {};
 }
 
-/// Whether a launch after `after` reads state bytes [offset, offset + bytes).
-bool FunctionScheduler::readLater(int64_t offset, int64_t bytes, Operation *after) {
+LogicalResult FunctionScheduler::collectReads() {
   for (Operation &op : function.getBody().front()) {
     ArrayAttr names = statesRead(&op);
     if (!names)
       continue;
     FailureOr<int64_t> start = stateOffset(&op, names);
-    int64_t size = bytesOf(op.getResult(0).getType());
-    if (failed(start) || *start >= offset + bytes || *start + size <= offset)
-      continue;
+    if (failed(start))
+      return failure();
+    Read read{*start, bytesOf(op.getResult(0).getType()), nullptr};
     for (Operation *user : op.getResult(0).getUsers())
-      if (!isa<SetOp, SetFlatOp, func::ReturnOp>(user) && after->isBeforeInBlock(user))
-        return true;
+      if (!isa<SetOp, SetFlatOp, func::ReturnOp>(user) && (!read.last || read.last->isBeforeInBlock(user)))
+        read.last = user;
+    if (read.last)
+      reads.push_back(read);
   }
-  return false;
+  return success();
+}
+
+/// Whether a launch after `after` reads state bytes [offset, offset + bytes).
+bool FunctionScheduler::readLater(int64_t offset, int64_t bytes, Operation *after) {
+  return llvm::any_of(reads, [&](const Read &read) {
+    return read.offset < offset + bytes && offset < read.offset + read.bytes && after->isBeforeInBlock(read.last);
+  });
 }
 
 /// The state entries that `value` is assigned to, directly or as the `init` of
@@ -222,7 +252,7 @@ ArrayAttr FunctionScheduler::assignedNames(Value value) {
   auto launch = dyn_cast<LaunchOp>(*value.getUsers().begin());
   if (!launch)
     return {};
-  auto kernel = module.lookupSymbol<KernelOp>(launch.getKernelAttr().getAttr());
+  KernelOp kernel = kernelOf(launch);
   for (unsigned i = 0; i < launch.getNumResults(); ++i)
     if (int64_t updated = updatedArgument(kernel, i); updated >= 0 && launch.getOperands()[static_cast<unsigned>(updated)] == value)
       return assignedNames(launch.getResult(i));
@@ -277,7 +307,7 @@ Value FunctionScheduler::resultBuffer(LaunchOp launch, KernelOp kernel, unsigned
 }
 
 LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder &program) {
-  auto kernel = module.lookupSymbol<KernelOp>(launch.getKernelAttr().getAttr());
+  KernelOp kernel = kernelOf(launch);
   SmallVector<Value> ins, outs;
   for (Value operand : launch.getOperands())
     ins.push_back(buffers.lookup(operand));
@@ -355,6 +385,8 @@ void FunctionScheduler::finish(ProgramBuilder &program) {
 }
 
 LogicalResult FunctionScheduler::run() {
+  if (failed(collectReads()))
+    return failure();
   ProgramOp op = makeProgram();
   ProgramBuilder program(module, op);
   for (BlockArgument argument : function.getArguments())
@@ -377,8 +409,9 @@ struct Schedule : weft::impl::SchedulePassBase<Schedule> {
   using SchedulePassBase::SchedulePassBase;
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    Symbols symbols(module);
     for (func::FuncOp function : llvm::to_vector(module.getOps<func::FuncOp>()))
-      if (failed(FunctionScheduler(function, module, logitsBytes).run()))
+      if (failed(FunctionScheduler(function, module, symbols, logitsBytes).run()))
         return signalPassFailure();
     dropUnusedKernels(module);
   }
