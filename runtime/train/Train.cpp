@@ -73,15 +73,17 @@ absl::Status Trainer::begin() {
     return status;
   if (absl::Status status = checkRoom(); !status.ok())
     return status;
+  // Before a checkpoint is read, too: it brings parameters and moments, but no tables.
+  if (absl::Status status = initializeState(machine, recipe.seed); !status.ok())
+    return status;
   if (options.resume) {
     absl::StatusOr<std::string> checkpoint = findCheckpoint(run.path());
     if (checkpoint.ok())
       return resumeFrom(*checkpoint);
     console.line(absl::StrCat("no checkpoint in '", run.path(), "' yet: starting from step 0"));
-    if (absl::Status status = run.trimLog(0); !status.ok())
-      return status;
+    return run.trimLog(0);
   }
-  return initializeState(machine, recipe.seed);
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
