@@ -73,5 +73,6 @@ int generateCommand(int, const char **);
 int compileCommand(int, const char **);
 int runCommand(int, const char **);
 int benchCommand(int, const char **);
+int stepCommand(int, const char **);
 
 } // namespace weft

@@ -1,5 +1,6 @@
 //===- main.cpp - weft COMMAND ... ----------------------------------------===//
 
+#include "tools/weft-opt/OptMain.h"
 #include "tools/weft/Command.h"
 
 #include "mlir/IR/AsmState.h"
@@ -22,6 +23,7 @@ const CommandEntry weft::kCommands[] = {
     {"compile", "show the IR after any stage, or save an executable", compileCommand},
     {"run", "run a saved executable", runCommand},
     {"bench", "time whole training steps", benchCommand},
+    {"step", "training steps on given tokens, to compare with another program", stepCommand},
     {"verify", "interpret the IR before and after each pass", verifyCommand},
     {"check", "check files and report every error", checkCommand},
     {"fmt", "lay files out in the one form", fmtCommand},
@@ -41,6 +43,7 @@ static void printHelp(llvm::raw_ostream &out) {
          "--help explains one)\n\n";
   for (const CommandEntry &entry : kCommands)
     out << llvm::formatv("  {0,-10} {1}\n", entry.name, entry.summary);
+  out << "\nweft opt, or weft called by the name weft-opt, runs passes on textual IR; weft --version\n";
   out << "\nexamples:\n  weft train models/tiny.weft --out runs/first\n  weft generate runs/first --prompt \"It is a "
          "truth\"\n  weft compile models/tiny.weft --emit fused\n";
 }
@@ -93,11 +96,24 @@ void DeviceFlags::apply(Request &request) const {
   request.threads = threads > 0 ? int(threads) : workers ? std::atoi(workers) : 0;
 }
 
+/// `weft opt ...` and `weft-opt ...` are the same program.
+static int runOpt(int argc, const char **argv) { return optMain(argc, const_cast<char **>(argv)); }
+
 static int dispatch(int argc, const char **argv) {
+  if (argc > 0 && llvm::StringRef(argv[0]).rsplit('/').second == "weft-opt")
+    return runOpt(argc, argv);
   std::string_view name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h" || name == "help") {
     printHelp(llvm::outs());
     return argc > 1 ? 0 : kUsage;
+  }
+  if (name == "--version") {
+    llvm::outs() << "weft " WEFT_VERSION "\n";
+    return 0;
+  }
+  if (name == "opt") {
+    argv[1] = "weft opt";
+    return runOpt(argc - 1, argv + 1);
   }
   for (const CommandEntry &entry : kCommands)
     if (name == entry.name) {
