@@ -1,0 +1,36 @@
+"""greedy.py RUN PROMPT: decodes with caches, and again with a prefill for each token."""
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+run, prompt = sys.argv[1], sys.argv[2].encode()
+steps = 6
+
+
+def weft(*arguments):
+    return subprocess.run(["weft", *arguments], check=True, capture_output=True).stdout
+
+
+generated = weft("generate", run, "--prompt", prompt.decode(), "--temperature", "0", "--length", str(steps))
+text = prompt
+with tempfile.TemporaryDirectory() as folder:
+    tokens, logits = os.path.join(folder, "tokens"), os.path.join(folder, "logits")
+    for _ in range(steps):
+        with open(tokens, "w") as file:
+            file.write(" ".join(map(str, text)))
+        weft("prefill", run, "--tokens", tokens, "--out", logits)
+        with open(logits, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            entry = json.loads(file.read(length))["logits"]
+            data = file.read()
+        assert entry["dtype"] == "F32" and entry["shape"][-1] == 256, entry
+        values = np.frombuffer(data[slice(*entry["data_offsets"])], np.float32).reshape(-1, 256)
+        assert len(values) == len(text), entry["shape"]
+        text += bytes([int(values[-1].argmax())])
+assert generated == text + b"\n", (generated, text)
