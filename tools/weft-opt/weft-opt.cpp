@@ -1,23 +1,4 @@
-//===- weft-opt.cpp - Weft's passes on textual IR -------------------------===//
-//
-// MLIR's own driver with Weft's dialect and passes. Its parser recurses, so the
-// nesting of a text is bounded before it sees one.
-//
-//===----------------------------------------------------------------------===//
+//===- weft-opt.cpp - The program weft-opt --------------------------------===//
+#include "tools/weft-opt/OptMain.h"
 
-#include "dialects/Weft/Weft.h"
-#include "passes/Pipelines.h"
-#include "tools/weft-opt/Nesting.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
-
-int main(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (llvm::StringRef(argv[i]).ends_with(".mlir") && !weft::nestingIsBounded(argv[i]))
-      return 1;
-  weft::registerWeftPasses();
-  mlir::DialectRegistry registry;
-  weft::registerWeftDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Weft's optimizer driver\n", registry));
-}
+int main(int argc, char **argv) { return weft::optMain(argc, argv); }
