@@ -7,14 +7,14 @@ using namespace weft::test;
 namespace {
 
 const std::string kVector = "tensor<3xf32, #weft.axes<dim>>";
-const std::string kKernels =
-    "weft.state parameter @w #weft.init<constant, 2.0 : f64> offset 0 : " + kVector + "\n" +
-    "weft.state gradient @\"grad/w\" #weft.init<constant, 0.0 : f64> offset 64 : " + kVector + "\n" +
-    "weft.kernel @double rows [] chunks 1 (%x: " + kVector + ") -> " + kVector + " {\n" +
-    "%y = weft.binary add %x, %x : (" + kVector + ", " + kVector + ") -> " + kVector +
-    "\nweft.yield %y : " + kVector + "\n}\n" + "weft.kernel @add rows [] chunks 1 (%x: " + kVector + ", %y: " + kVector +
-    ") -> " + kVector + " {\n" + "%z = weft.binary add %x, %y : (" + kVector + ", " +
-    kVector + ") -> " + kVector + "\nweft.yield %z : " + kVector + "\n}\n";
+const std::string kKernels = "weft.state parameter @w <constant, 2.0 : f64> offset 0 : " + kVector + "\n" +
+                             "weft.state gradient @\"grad/w\" <constant, 0.0 : f64> offset 64 : " + kVector +
+                             "\n" + "weft.kernel @double rows [] chunks 1 (%x: " + kVector + ") -> " +
+                             kVector + " {\n" + "%y = weft.binary add %x, %x : (" + kVector + ", " + kVector +
+                             ") -> " + kVector + "\nweft.yield %y : " + kVector + "\n}\n" +
+                             "weft.kernel @add rows [] chunks 1 (%x: " + kVector + ", %y: " + kVector +
+                             ") -> " + kVector + " {\n" + "%z = weft.binary add %x, %y : (" + kVector + ", " +
+                             kVector + ") -> " + kVector + "\nweft.yield %z : " + kVector + "\n}\n";
 
 std::string program(const std::string &body, int arena = 64) {
   return kKernels + "weft.program @p inputs [\"x\"] [" + kVector + "] results [\"y\"] [" + kVector +
@@ -122,9 +122,8 @@ TEST(StateInterpreter, ErrorsNameWhatIsWrong) {
 // cos 1 and sin 1 at position 1 of the first pair; half the pairs turn slower.
 TEST(StateInterpreter, RopeTablesAreDouble) {
   Fixture fixture;
-  auto module =
-      fixture.parse("weft.state table @rope #weft.init<rope_table, 10000.0 : f64> : tensor<2x2x2xf32, "
-                    "#weft.axes<position, half, turn>>");
+  auto module = fixture.parse("weft.state table @rope <rope_table, 10000.0 : f64> : tensor<2x2x2xf32, "
+                              "#weft.axes<position, half, turn>>");
   ASSERT_TRUE(module);
   ASSERT_TRUE(mlir::succeeded(initialize(fixture.states, *module, 1)));
   std::vector<double> expected = {1, 0, 1, 0, std::cos(1.0), std::sin(1.0), std::cos(0.01), std::sin(0.01)};
