@@ -50,7 +50,7 @@ int dataPrepare(int argc, const char **argv) {
                {"vocabulary", prepared->vocabulary}});
     return 0;
   }
-  llvm::outs() << llvm::formatv("{0} documents, {1} tokens of {2} ids in {3} files\n",
+  llvm::outs() << llvm::formatv("documents {0}, tokens {1}, ids {2}, files {3}\n",
                                 grouped(prepared->documents), grouped(prepared->tokens),
                                 grouped(prepared->vocabulary),
                                 grouped(static_cast<int64_t>(prepared->files.size())));
