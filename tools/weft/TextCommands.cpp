@@ -50,6 +50,13 @@ public:
           lang::checkWeights(file, sources, table.name.text, *model, diagnostics);
   }
 
+  /// Names of the settings of all models.
+  void addSettings(std::vector<std::string> &names) const {
+    for (const lang::ast::Model &model : file.models)
+      for (const lang::ast::Setting &setting : model.settings)
+        names.push_back(setting.name.text);
+  }
+
   bool good() const { return !diagnostics.hasErrors(); }
   std::string rendered(bool colour) const { return diagnostics.render(sources, colour); }
   std::string json() const { return diagnostics.renderJson(sources); }
@@ -169,10 +176,12 @@ int weft::checkCommand(int argc, const char **argv) {
     overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
   }
   bool good = true;
+  std::vector<std::string> settings;
   rt::OrderedJson all = rt::OrderedJson::array();
   for (const std::string &path : paths) {
     FileCheck check(path, overrides);
     good &= check.good();
+    check.addSettings(settings);
     if (json) {
       for (rt::OrderedJson &entry : rt::OrderedJson::parse(check.json(), nullptr, false))
         all.push_back(std::move(entry));
@@ -184,6 +193,10 @@ int weft::checkCommand(int argc, const char **argv) {
   }
   if (json)
     printJson(all);
+  for (const auto &[name, value] : overrides)
+    if (std::find(settings.begin(), settings.end(), name) == settings.end())
+      return fail(absl::NotFoundError(
+          absl::StrCat("--set ", name, ": no model has this setting", didYouMean(name, settings))));
   return good ? 0 : kExplained;
 }
 
