@@ -141,7 +141,12 @@ Value Emitter::emitValue(const lang::Node &node, Location loc) {
   case NodeKind::Input:
     return InputOp::create(builder, loc, type, node.name);
   case NodeKind::Param: {
-    Attribute a = formula(node.init.a), b = node.init.b ? formula(node.init.b) : Attribute();
+    lang::FormulaRef low = node.init.a, high = node.init.b;
+    if (node.init.kind == lang::Init::Kind::Uniform && !high) { // uniform(bound) is symmetric
+      high = low;
+      low = lang::Formula::make(lang::Formula::Kind::Neg, {high});
+    }
+    Attribute a = formula(low), b = high ? formula(high) : Attribute();
     auto init = InitAttr::get(builder.getContext(), static_cast<InitKind>(node.init.kind), a, b);
     return ParamOp::create(builder, loc, type, node.name, init);
   }
