@@ -168,6 +168,17 @@ def gpt2(p, batch, settings):
     return (layer_norm(x) * p.final_gain + p.final_shift) @ p.embed.T
 
 
+def peer(p, batch, settings):
+    x = p.embed[batch.tokens] + p.place[batch.position]
+    for i in range(p.count("block")):
+        a, f = p("block", i, "attn"), p("block", i, "ffn")
+        h = layer_norm(x) * a.gain + a.shift
+        x = x + heads_out(batch.plain(heads_in(h, a.wq), heads_in(h, a.wk), heads_in(h, a.wv)), a.wo)
+        h = layer_norm(x) * f.gain + f.shift
+        x = x + gelu(h @ f.up) @ f.down
+    return (layer_norm(x) * p.final_gain + p.final_shift) @ p.embed.T
+
+
 def rotary(norm, act):
     """gpt_rope, nano and tiny: a norm with a gain, rotary attention, two layers."""
 
@@ -258,6 +269,7 @@ def shared(p, batch, settings):
 
 MODELS = {
     "gpt2": gpt2,
+    "peer": peer,
     "gpt_rope": rotary(layer_norm, gelu_tanh),
     "nano": rotary(rms_norm, gelu),
     "tiny": rotary(rms_norm, gelu),
@@ -281,8 +293,12 @@ def gradients(model, parameters, batch, settings):
     return float(mean), grads, float(np.sqrt(sum((g * g).sum() for g in grads.values())))
 
 
+# Added, not multiplied: no matrices, though they have an axis of heads and one of channels.
+BIASES = {"bq", "bk", "bv"}
+
+
 class AdamW:
-    """Decay on tensors of two axes or more; gradients clipped by their joint norm (0: not)."""
+    """Decay on matrices; gradients clipped by their joint norm (0: not)."""
 
     def __init__(self, rate, betas, eps, decay, clip):
         self.rate, self.betas, self.eps, self.decay, self.clip = rate, betas, eps, decay, clip
@@ -296,7 +312,8 @@ class AdamW:
             g = scale * grads[name]
             m = self.first[name] = b1 * self.first.get(name, 0) + (1 - b1) * g
             v = self.second[name] = b2 * self.second.get(name, 0) + (1 - b2) * g * g
-            kept = value * (1 - self.rate * (self.decay if value.ndim > 1 else 0))
+            matrix = value.ndim > 1 and name.split(".")[-1] not in BIASES
+            kept = value * (1 - self.rate * (self.decay if matrix else 0))
             update = (m / (1 - b1**self.step)) / (np.sqrt(v / (1 - b2**self.step)) + self.eps)
             after[name] = kept - self.rate * update
         return after
