@@ -19,6 +19,7 @@ static absl::StatusOr<std::string> describeCheckpoint(Request &request) {
     return info.status();
   request.path = *checkpoint + "/run.weft";
   request.text = info->source;
+  request.fromRun = true;
   return checkpoint;
 }
 

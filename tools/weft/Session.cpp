@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <filesystem>
+#include <set>
 #include <map>
 
 using namespace weft;
@@ -149,7 +150,25 @@ absl::Status loadPlans(const Request &request, Program &program, lang::Diagnosti
 
 } // namespace
 
-absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &request) {
+/// What a run was told by flags stands in its text: its length, and its plans
+/// (but for those that another one uses).
+static void adoptRun(const Program &program, Request &request, lang::Overrides &ofRecipe) {
+  for (const lang::ast::Train &train : program.file.trains)
+    for (const lang::ast::Option &option : train.options)
+      if (lang::isLength(option.key.text) && !option.values.empty())
+        ofRecipe.emplace_back(option.key.text, std::string(program.sources.textAt(option.values.front().place)));
+  std::set<std::string> used;
+  for (const lang::ast::Plan &plan : program.file.plans)
+    for (const lang::ast::Clause &clause : plan.clauses)
+      if (clause.verb.text == "use" && !clause.phrases.empty() && !clause.phrases.front().terms.empty())
+        used.insert(clause.phrases.front().terms.front().text);
+  for (const lang::ast::Plan &plan : program.file.plans)
+    if (!used.contains(plan.name.text))
+      request.plans.push_back(plan.name.text);
+}
+
+absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked) {
+  Request request = asked;
   auto program = std::make_unique<Program>();
   lang::Diagnostics diagnostics;
   program->file = request.text ? lang::parseText(request.path, *request.text, program->sources, diagnostics)
@@ -159,6 +178,8 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &reques
   if (program->file.models.empty())
     return absl::InvalidArgumentError(absl::StrCat(request.path, ": expected a model, found none; write `model NAME (...) { ... }`"));
   lang::Overrides ofModel, ofRecipe;
+  if (request.fromRun)
+    adoptRun(*program, request, ofRecipe);
   // The file's own model is the last read: used files come first.
   const std::string name = program->file.models.back().name.text;
   if (absl::Status status = splitSets(request, program->file.models.back(), ofModel, ofRecipe); !status.ok())

@@ -34,6 +34,7 @@ struct Request {
   std::string device = "auto";     // auto | cpu | cuda[:i] | reference
   int threads = 0;                 // 0: all cores
   bool needsRecipe = false;
+  bool fromRun = false;            // the text was written by a run, whose length came from its flags
 };
 
 /// A checked program text.

@@ -166,6 +166,7 @@ int weft::trainCommand(int argc, const char **argv) {
   request.plans.assign(flags.plans.begin(), flags.plans.end());
   request.recipe = flags.recipe;
   request.needsRecipe = true;
+  request.fromRun = !flags.resume.empty();
   flags.device.apply(request);
   absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
   if (!program.ok())
