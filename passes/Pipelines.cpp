@@ -2,6 +2,7 @@
 
 #include "passes/Pipelines.h"
 
+#include "passes/Check/Passes.h"
 #include "passes/Differentiate/Passes.h"
 #include "passes/Fuse/Passes.h"
 #include "passes/Schedule/Passes.h"
@@ -15,6 +16,11 @@ using namespace mlir;
 
 void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   auto reached = [&](Stage stage) { return options.stage <= stage; };
+  // What every stage from unrolling on may assume of the one before.
+  auto check = [&] {
+    manager.addPass(createCheckLocationsPass());
+    manager.addPass(createCheckStaticShapesPass());
+  };
 
   // 1. Drop branches while depth is still a formula (the plan's `drop`).
   if (reached(Stage::Rolled))
@@ -32,6 +38,7 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
     manager.addPass(options.afterUnroll());
   manager.addPass(createSimplify());
   manager.addPass(createCSEPass());
+  check();
   if (reached(Stage::Unrolled))
     return;
 
@@ -45,6 +52,7 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   manager.addPass(createSimplify());
   manager.addPass(createCSEPass());
   manager.addPass(createFoldAccumulations());
+  check();
   if (reached(Stage::Programs))
     return;
 
@@ -52,6 +60,7 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   manager.addPass(createLayOutParamsPass());
   manager.addPass(createSplitSumsPass());
   manager.addPass(createFusePass());
+  check();
   if (reached(Stage::Fused))
     return;
 
@@ -61,11 +70,13 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
     return;
   manager.addPass(createSchedulePass());
   manager.addPass(createPlanMemoryPass());
+  check();
   if (options.afterPlan)
     manager.addPass(options.afterPlan());
 }
 
 void weft::registerWeftPasses() {
+  registerWeftCheckPasses();
   registerWeftUnrollPasses();
   registerWeftDifferentiatePasses();
   registerWeftFusePasses();

@@ -26,6 +26,7 @@ def Weft_ConstantOp : Weft_PureOp<"constant"> {
 
 def Weft_IntegersOp : Weft_PureOp<"integers"> {
   let summary = "a constant vector of integers: one window a head";
+  let description = [{ Constraints: the result is a vector of as many integers (C1). }];
   let arguments = (ins DenseI32ArrayAttr:$values);
   let results = (outs Weft_Int:$result);
   let assemblyFormat = "$values attr-dict `:` type($result)";
@@ -56,7 +57,7 @@ def Weft_BinaryOp : Weft_Diff<"binary"> {
   let summary = "z = x op y; axes line up by name, what one side lacks is repeated";
   let description = [{
     Constraints: one side holds all axes of the other (C1), with equal sizes
-    (C2), and its type is the result's (C3).
+    (C2), and its type is the result's (C3); both have one element type (C4).
   }];
   let arguments = (ins Weft_BinaryFn:$fn, Weft_Float:$x, Weft_Float:$y);
   let results = (outs Weft_Float:$z);
@@ -66,8 +67,8 @@ def Weft_BinaryOp : Weft_Diff<"binary"> {
 def Weft_SumToOp : Weft_PureOp<"sum_to", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "sums over every axis that the result lacks";
   let description = [{
-    Constraints: the result's axes are axes of `x` (C1), with equal sizes (C2).
-    With `init`, its value is added.
+    With `init`, its value is added. Constraints: the result's axes are axes of
+    `x` (C1), with equal sizes (C2); `init` has the type of the result (C3).
   }];
   let arguments = (ins Weft_Float:$x, Optional<Weft_Float>:$init);
   let results = (outs Weft_Float:$result);
@@ -82,7 +83,8 @@ def Weft_PartialSumOp : Weft_PureOp<"partial_sum"> {
     The axes `rows` (outermost of `x`, in order) are counted as one index of R
     values; chunk c sums rows [c R / chunks, (c + 1) R / chunks). The result has
     the axis `chunk` first and then those kept. Constraints: `x` starts with
-    `rows` (C1), which the result lacks (C2).
+    `rows` (C1), which the result lacks (C2); the result's first axis is `chunk`
+    (C3) and the others are axes of `x` (C4).
   }];
   let arguments = (ins Weft_Float:$x, StrArrayAttr:$rows);
   let results = (outs Weft_Float:$result);
@@ -96,7 +98,8 @@ def Weft_DropoutOp : Weft_Diff<"dropout"> {
   let description = [{
     Element i is kept when the Philox number of (`noise`, `stream`, i) is at
     least `rate`: the mask is the same on every device and needs no memory.
-    Without `noise` (evaluation) it is the identity.
+    Without `noise` (evaluation) it is the identity. Constraints: `noise` is one
+    integer (C1).
   }];
   let arguments = (ins Weft_Float:$x, Optional<Weft_Int>:$noise, Weft_Number:$rate, StrAttr:$stream);
   let results = (outs Weft_Float:$y);
@@ -133,6 +136,7 @@ def Weft_RmsNormGradOp : Weft_RowGradOp<"rms_norm_grad",
 
 def Weft_SoftmaxOp : Weft_Diff<"softmax"> {
   let summary = "y = exp(x - max) / sum exp(x - max), over the last axis";
+  let description = [{ Constraints: `x` has at least one axis (C1). }];
   let arguments = (ins Weft_Float:$x);
   let results = (outs Weft_Float:$y);
   let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
@@ -140,6 +144,7 @@ def Weft_SoftmaxOp : Weft_Diff<"softmax"> {
 }
 def Weft_SoftmaxGradOp : Weft_Inferred<"softmax_grad"> {
   let summary = "dx = y (dy - sum(dy y))";
+  let description = [{ Constraints: `dy` has the type of `y` (C1). }];
   let arguments = (ins Weft_Float:$y, Weft_Float:$dy);
   let results = (outs Weft_Float:$dx);
   let assemblyFormat = "$y `,` $dy attr-dict `:` functional-type(operands, results)";
@@ -154,7 +159,8 @@ def Weft_RopeOp : Weft_Diff<"rope"> {
     (tensor<L x half x 2>: cos, sin) is what compiled kernels read; it changes
     no value. Source: arXiv:2104.09864, halves paired.
 
-    Constraints: the last axis is even (C1); `position` is int over axes of `x` (C2).
+    Constraints: the last axis is even (C1); `position` is int over axes of `x`
+    (C2); `table` is [positions, half, 2] (C3).
   }];
   let arguments = (ins Weft_Float:$x, Weft_Int:$position, Optional<Weft_Float>:$table,
                    Weft_Number:$base, UnitAttr:$inverse);
@@ -172,7 +178,8 @@ def Weft_ContractOp : Weft_PureOp<"contract", [DeclareOpInterfaceMethods<Differe
   let description = [{
     result[r] = init[r] + sum_s a[...] b[...]. Axes of the result that both
     sides have line up and are not summed. Constraints: each axis of the result is an axis of `a` or `b`
-    (C1); each other axis is in both (C2); sizes of one name are equal (C3).
+    (C1); each other axis is in both (C2); sizes of one name are equal (C3);
+    `init` has the type of the result (C4).
   }];
   let arguments = (ins Weft_Float:$a, Weft_Float:$b, Optional<Weft_Float>:$init);
   let results = (outs Weft_Float:$result);
@@ -183,7 +190,11 @@ def Weft_ContractOp : Weft_PureOp<"contract", [DeclareOpInterfaceMethods<Differe
 
 def Weft_GatherOp : Weft_Diff<"gather"> {
   let summary = "rows of a table: y[i..., c...] = table[index[i...], c...]";
-  let description = [{ An index outside the table gives a row of zeros in kernels and an error in the interpreter. }];
+  let description = [{
+    An index outside the table gives a row of zeros in kernels and an error in
+    the interpreter. Constraints: `table` has an axis to look up (C1); its other
+    axes are none of the index's (C2).
+  }];
   let arguments = (ins Weft_Float:$table, Weft_Int:$index);
   let results = (outs Weft_Float:$y);
   let assemblyFormat = "$table `,` $index attr-dict `:` functional-type(operands, results)";
@@ -192,14 +203,20 @@ def Weft_GatherOp : Weft_Diff<"gather"> {
 
 def Weft_GatherGradOp : Weft_PureOp<"gather_grad"> {
   let summary = "dtable[r, c...] = init + sum of dy over the places where index is r, in order of place";
+  let description = [{
+    Constraints: `dy` has the axes of the index and then those of the table but
+    for its first (C1); `init` has the type of the result (C2).
+  }];
   let arguments = (ins Weft_Int:$index, Weft_Float:$dy, Optional<Weft_Float>:$init);
   let results = (outs Weft_Float:$dtable);
   let assemblyFormat = "$index `,` $dy (`init` $init^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
 
 def Weft_PositionOp : Weft_Inferred<"position"> {
   let summary = "index inside the document: offset + i - doc_start[i]";
+  let description = [{ Constraints: `offset` is one integer (C1). }];
   let arguments = (ins Weft_Int:$doc_start, Optional<Weft_Int>:$offset);
   let results = (outs Weft_Int:$result);
   let assemblyFormat = "$doc_start (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
@@ -236,8 +253,9 @@ def Weft_AttendOp : Weft_Inferred<"attend", [AttrSizedOperandSegments, DeclareOp
     then it is the operand `windows` (int32, one a head, at least 1).
 
     Constraints: q has `batch`, `pos` first and one axis last (C1); k has axes
-    of q but for `keys` (C2); v as k but for its channel (C3); windows has one
-    value a head (C4); doc_start is int [batch, pos] (C5).
+    of q but for `keys` (C2); v as k but for its channel (C3); there is `windows`
+    with one value a head, or the formula `window` (C4); doc_start is int over q's
+    first two axes (C5); `offset` is one integer (C6).
   }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Optional<Weft_Int>:$windows,
                    Optional<Weft_Int>:$doc_start, Optional<Weft_Int>:$offset,
@@ -253,23 +271,32 @@ def Weft_AttendGradQueryOp : Weft_PureOp<"attend_grad_query"> {
   let summary = "first pass of the backward of attend: dq, and delta = rowsum(dout out)";
   let description = [{
     p[j] = exp(s[j] - lse); ds[j] = p[j] (sum_c dout[c] v[j, c] - delta);
-    dq = scale * sum_j ds[j] k[j]. `delta` has the type of `lse`.
+    dq = scale * sum_j ds[j] k[j]. Constraints: `dout` has the type of `out` (C1);
+    `dq` has the type of `q` (C2); `delta` has the type of `lse`, q without its
+    channel (C3); `windows` has one value a head (C4).
   }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Int:$windows, Weft_Int:$doc_start,
                    Weft_Float:$out, Weft_Float:$lse, Weft_Float:$dout, Weft_Number:$scale);
   let results = (outs Weft_Float:$dq, Weft_Float:$delta);
   let assemblyFormat = "$q `,` $k `,` $v `windows` $windows `documents` $doc_start `,` $out `,` $lse `,` $dout "
                        "attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
 
 def Weft_AttendGradKeyValueOp : Weft_PureOp<"attend_grad_key_value"> {
   let summary = "second pass of the backward of attend: dk = scale sum ds q, dv = sum p dout, over the group";
+  let description = [{
+    p and ds as in the first pass, which gives `delta`. Constraints: `dk` has the
+    type of `k` (C1); `dv` has the type of `v` (C2); `delta` has the type of `lse`,
+    q without its channel (C3); `windows` has one value a head (C4).
+  }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Int:$windows, Weft_Int:$doc_start,
                    Weft_Float:$lse, Weft_Float:$delta, Weft_Float:$dout, Weft_Number:$scale);
   let results = (outs Weft_Float:$dk, Weft_Float:$dv);
   let assemblyFormat = "$q `,` $k `,` $v `windows` $windows `documents` $doc_start `,` $lse `,` $delta `,` $dout "
                        "attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
 
@@ -282,6 +309,7 @@ def Weft_CacheUpdateOp : Weft_PureOp<"cache_update"> {
   let arguments = (ins Weft_Float:$cache, Weft_Float:$value, Weft_Int:$offset);
   let results = (outs Weft_Float:$result);
   let assemblyFormat = "$cache `,` $value `,` $offset attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
 
@@ -295,7 +323,7 @@ def Weft_CrossEntropyOp : Weft_Inferred<"cross_entropy", [DeclareOpInterfaceMeth
     Row r with target t >= 0 adds weight[r] (lse - (1 - smoothing) x[t] -
     smoothing mean(x) + z lse^2); a target of -1 adds nothing. The mean over
     counted targets is the recipe's business. Constraints: logits = targets'
-    axes and one more, last (C1).
+    axes and one more, last (C1); `weight` has the targets' axes (C2).
   }];
   let arguments = (ins Weft_Float:$logits, Weft_Int:$targets, Optional<Weft_Float>:$weight,
                    Weft_Number:$z, Weft_Number:$smoothing);
@@ -307,6 +335,10 @@ def Weft_CrossEntropyOp : Weft_Inferred<"cross_entropy", [DeclareOpInterfaceMeth
 
 def Weft_CrossEntropyGradOp : Weft_Inferred<"cross_entropy_grad"> {
   let summary = "dlogits of cross_entropy for a gradient of 1, and the loss of each row";
+  let description = [{
+    Constraints: logits = targets' axes and one more, last (C1); `weight` has the
+    targets' axes (C2).
+  }];
   let arguments = (ins Weft_Float:$logits, Weft_Int:$targets, Optional<Weft_Float>:$weight,
                    Weft_Number:$z, Weft_Number:$smoothing);
   let results = (outs Weft_Float:$dlogits, Weft_Float:$row_loss);
@@ -319,7 +351,9 @@ def Weft_LossHeadOp : Weft_Inferred<"loss_head", [DeclareOpInterfaceMethods<Diff
   let summary = "product with the output table and cross entropy, chunked over tokens: logits are never whole";
   let description = [{
     loss = cross_entropy(contract(x, table), targets). x: targets' axes and
-    `dim`; table: [vocab, dim] or [dim, vocab].
+    `dim`; table: [vocab, dim] or [dim, vocab]. Constraints: x = targets' axes
+    and one more, last (C1); `table` has that axis, of the same size, and one
+    more (C2); `weight` has the targets' axes (C3).
   }];
   let arguments = (ins Weft_Float:$x, Weft_Float:$table, Weft_Int:$targets, Optional<Weft_Float>:$weight,
                    Weft_Number:$z, Weft_Number:$smoothing);
@@ -331,7 +365,10 @@ def Weft_LossHeadOp : Weft_Inferred<"loss_head", [DeclareOpInterfaceMethods<Diff
 
 def Weft_LossHeadGradOp : Weft_Inferred<"loss_head_grad", [AttrSizedOperandSegments]> {
   let summary = "loss, dx and dtable of loss_head for a gradient of 1, in the same loop over tokens";
-  let description = [{ With `init`, dtable = init + the sum. }];
+  let description = [{
+    With `init`, dtable = init + the sum. Constraints: those of loss_head (C1, C2,
+    C3); `init` has the type of `table` (C4).
+  }];
   let arguments = (ins Weft_Float:$x, Weft_Float:$table, Weft_Int:$targets, Optional<Weft_Float>:$weight,
                    Optional<Weft_Float>:$init, Weft_Number:$z, Weft_Number:$smoothing);
   let results = (outs Weft_Float:$loss, Weft_Float:$dx, Weft_Float:$dtable);
@@ -346,18 +383,24 @@ def Weft_LossHeadGradOp : Weft_Inferred<"loss_head_grad", [AttrSizedOperandSegme
 
 def Weft_NormOp : Weft_PureOp<"norm"> {
   let summary = "norm = factor sqrt(sum x^2), summed in float64 in fixed chunks";
+  let description = [{ Constraints: `factor` and `norm` are single numbers (C1). }];
   let arguments = (ins Weft_Float:$x, Weft_Float:$factor);
   let results = (outs Weft_Float:$norm);
   let assemblyFormat = "$x `,` $factor attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
 
 def Weft_ClipScaleOp : Weft_PureOp<"clip_scale"> {
   let summary = "what gradients are multiplied by: factor min(1, clip / (norm + 1e-6)); NaN if norm is not finite";
-  let description = [{ `clip` 0: no clipping. }];
+  let description = [{
+    `clip` 0: no clipping. Constraints: `norm`, `factor` and `scale` are single
+    numbers of one type (C1).
+  }];
   let arguments = (ins Weft_Float:$norm, Weft_Float:$factor, F64Attr:$clip);
   let results = (outs Weft_Float:$scale);
   let assemblyFormat = "$norm `,` $factor $clip attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Weft_AdamWOp : Weft_PureOp<"adamw"> {
@@ -372,13 +415,16 @@ def Weft_AdamWOp : Weft_PureOp<"adamw"> {
     ```
 
     A scale that is NaN leaves p, m and v as they are (a skipped step).
-    Source: arXiv:1711.05101, as torch.optim.AdamW.
+    Source: arXiv:1711.05101, as torch.optim.AdamW. Constraints: m, v, `grad` and
+    the results have the type of p (C1); `hyper` holds three numbers (C2); `scale`
+    is one (C3).
   }];
   let arguments = (ins Weft_Float:$p, Weft_Float:$m, Weft_Float:$v, Weft_Float:$grad, Weft_Float:$hyper,
                    Weft_Float:$scale, F64Attr:$beta1, F64Attr:$beta2, F64Attr:$eps, F64Attr:$decay);
   let results = (outs Weft_Float:$new_p, Weft_Float:$new_m, Weft_Float:$new_v);
   let assemblyFormat = "$p `,` $m `,` $v `,` $grad `hyper` $hyper `scale` $scale `betas` $beta1 `,` $beta2 "
                        "`eps` $eps `decay` $decay attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
 

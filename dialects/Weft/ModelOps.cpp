@@ -1,6 +1,6 @@
 //===- ModelOps.cpp - Rolled models and state -----------------------------===//
 
-#include "dialects/Weft/Weft.h"
+#include "dialects/Weft/Constraints.h"
 
 using namespace mlir;
 using namespace weft;
@@ -51,17 +51,17 @@ void ModelOp::print(OpAsmPrinter &printer) {
     printer.printAttributeWithoutType(cast<FormulaAttr>(std::get<1>(pair)).getText());
   });
   printer << "} ";
-  printer.printOptionalAttrDictWithKeyword(
-      (*this)->getAttrs(), {SymbolTable::getSymbolAttrName(), "names", "formulas"});
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {SymbolTable::getSymbolAttrName(), "names", "formulas"});
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
 LogicalResult ModelOp::verify() {
-  if (getNames().size() != getFormulas().size())
+  if (getNames().size() != getFormulas().size()) // model_c1
     return emitOpError("expects one formula a name, but got ")
            << getNames().size() << " names and " << getFormulas().size() << " formulas";
   for (Attribute formula : getFormulas())
-    if (!isa<FormulaAttr>(formula))
+    if (!isa<FormulaAttr>(formula)) // model_c1
       return emitOpError("expects formulas, but got ") << formula;
   return success();
 }
@@ -128,36 +128,49 @@ LogicalResult LayerOp::verify() {
   if (carried == getResultTypes() && carried == TypeRange(getBody().getArgumentTypes()) &&
       carried == TypeRange(yield.getValues().getTypes())) // layer_c1
     return success();
-  InFlightDiagnostic diag = emitOpError("expects carried values, block arguments, yielded values and results to agree");
+  InFlightDiagnostic diag =
+      emitOpError("expects carried values, block arguments, yielded values and results to agree");
   diag.attachNote(yield.getLoc()) << "yields " << yield.getValues().getTypes() << " for " << carried;
   return diag;
 }
 
 LogicalResult BranchOp::verify() {
   auto yield = cast<YieldOp>(getBody().front().getTerminator());
+  // branch_c1
   if (yield.getValues().size() == 1 && yield.getValues()[0].getType() == getType())
     return success();
-  return emitOpError("expects its region to yield one value of type ") << getType();
+  return emitOpError("expects its region to yield one value of type ")
+         << getType() << ", but it yields (" << yield.getValues().getTypes() << ")";
 }
 
 LogicalResult IfOp::verify() {
   for (Region *region : {&getThenRegion(), &getElseRegion()})
-    if (TypeRange(region->front().getTerminator()->getOperandTypes()) != getResultTypes())
-      return emitOpError("expects both regions to yield ") << getResultTypes();
+    if (TypeRange yields = region->front().getTerminator()->getOperandTypes();
+        yields != getResultTypes()) // if_c1
+      return emitOpError("expects both regions to yield (")
+             << getResultTypes() << "), but one yields (" << yields << ")";
   return success();
+}
+
+LogicalResult LossOp::verify() {
+  if (tensorOf(getValue()).getRank() == 0) // loss_c1
+    return success();
+  return emitOpError("expects a single number, summed over every axis, but got ") << getValue().getType();
 }
 
 //===----------------------------------------------------------------------===//
 // State
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyState(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name, Type type) {
+static LogicalResult verifyState(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name,
+                                 Type type) {
   auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);
   if (!state)
     return op->emitOpError("names no state entry: ") << name;
   if (state.getType() == type) // get_c1, set_c1
     return success();
-  InFlightDiagnostic diag = op->emitOpError("expects the state's type ") << state.getType() << ", but got " << type;
+  InFlightDiagnostic diag = op->emitOpError("expects the state's type ")
+                            << state.getType() << ", but got " << type;
   diag.attachNote(state.getLoc()) << "state entry declared here";
   return diag;
 }
@@ -167,4 +180,28 @@ LogicalResult GetOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 LogicalResult SetOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyState(*this, symbols, getStateAttr(), getValue().getType());
+}
+
+static LogicalResult verifyFlat(Operation *op, SymbolTableCollection &symbols, ArrayAttr names, Type type) {
+  auto vector = cast<RankedTensorType>(type);
+  int64_t elements = 0;
+  for (auto name : names.getAsRange<FlatSymbolRefAttr>()) {
+    auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);
+    if (!state) // get_flat_c1, set_flat_c1
+      return op->emitOpError("names no state entry: ") << name;
+    if (state.getTensorType().getElementType() != vector.getElementType()) // get_flat_c2, set_flat_c2
+      return op->emitOpError("expects entries of ")
+             << vector.getElementType() << ", but " << name << " is " << state.getType();
+    elements += state.getTensorType().getNumElements();
+  }
+  if (vector.getRank() == 1 && vector.getDimSize(0) == elements) // get_flat_c2, set_flat_c2
+    return success();
+  return op->emitOpError("expects a vector of the entries' ") << elements << " elements, but got " << vector;
+}
+
+LogicalResult GetFlatOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyFlat(*this, symbols, getStates(), getType());
+}
+LogicalResult SetFlatOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  return verifyFlat(*this, symbols, getStates(), getValue().getType());
 }

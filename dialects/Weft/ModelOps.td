@@ -16,7 +16,8 @@ def Weft_ModelOp : Weft_Op<"model", [IsolatedFromAbove, NoTerminator, SingleBloc
     `names` and `formulas` are the settings and outer lets in order, each a
     formula of earlier ones or a word. Sizes of every tensor inside are unknown
     (`?`); the axis name says which formula gives it. `batch` and `pos` come
-    from the shapes that a program is compiled for.
+    from the shapes that a program is compiled for. Constraints: one formula a
+    name (C1).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$names, ArrayAttr:$formulas);
   let regions = (region SizedRegion<1>:$body);
@@ -59,6 +60,7 @@ def Weft_LayerOp : Weft_Op<"layer", [SingleBlockImplicitTerminator<"YieldOp">]> 
 
 def Weft_BranchOp : Weft_Op<"branch", [SingleBlockImplicitTerminator<"YieldOp">, NoRegionArguments]> {
   let summary = "a named value: plans address it, dropping it makes it zero";
+  let description = [{ Constraints: the region yields one value of the result's type (C1). }];
   let arguments = (ins StrAttr:$name);
   let results = (outs Weft_Tensor:$result);
   let regions = (region SizedRegion<1>:$body);
@@ -68,6 +70,7 @@ def Weft_BranchOp : Weft_Op<"branch", [SingleBlockImplicitTerminator<"YieldOp">,
 
 def Weft_IfOp : Weft_Op<"if", [NoRegionArguments]> {
   let summary = "text chosen before anything runs, by a layer's index or a repeat count";
+  let description = [{ Constraints: both regions yield values of the results' types (C1). }];
   let arguments = (ins Weft_FormulaAttr:$test);
   let results = (outs Variadic<Weft_Tensor>:$results);
   let regions = (region SizedRegion<1>:$thenRegion, SizedRegion<1>:$elseRegion);
@@ -90,8 +93,10 @@ def Weft_OutputOp : Weft_Op<"output"> {
 
 def Weft_LossOp : Weft_Op<"loss"> {
   let summary = "the scalar that training lowers: a sum over counted targets";
+  let description = [{ Constraints: it is a single number (C1). }];
   let arguments = (ins Weft_Float:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -127,14 +132,22 @@ def Weft_SetOp : Weft_Op<"set", [MemoryEffects<[MemWrite]>, DeclareOpInterfaceMe
   let assemblyFormat = "$state `,` $value attr-dict `:` type($value)";
 }
 
-def Weft_GetFlatOp : Weft_Op<"get_flat", [MemoryEffects<[MemRead]>]> {
+class Weft_FlatOp<string mnemonic, list<Trait> traits>
+    : Weft_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)> {
+  let description = [{
+    Constraints: the entries exist (C1); the vector has their element type and as
+    many elements as they have together (C2).
+  }];
+}
+
+def Weft_GetFlatOp : Weft_FlatOp<"get_flat", [MemoryEffects<[MemRead]>]> {
   let summary = "several state entries, one after another, as one vector without axis names";
   let arguments = (ins FlatSymbolRefArrayAttr:$states);
   let results = (outs Weft_Float:$result);
   let assemblyFormat = "$states attr-dict `:` type($result)";
 }
 
-def Weft_SetFlatOp : Weft_Op<"set_flat", [MemoryEffects<[MemWrite]>]> {
+def Weft_SetFlatOp : Weft_FlatOp<"set_flat", [MemoryEffects<[MemWrite]>]> {
   let summary = "assigns several state entries from one vector";
   let arguments = (ins FlatSymbolRefArrayAttr:$states, Weft_Float:$value);
   let assemblyFormat = "$states `,` $value attr-dict `:` type($value)";

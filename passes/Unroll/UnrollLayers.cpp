@@ -128,9 +128,6 @@ LogicalResult Unroller::unrollBlock(Block &block, IRMapping &mapping) {
   for (Operation &op : block.without_terminator())
     if (failed(unrollOp(op, mapping)))
       return failure();
-  // A model's block has no terminator: its last op is one like the others.
-  if (!block.empty() && !isa<YieldOp>(block.back()))
-    return unrollOp(block.back(), mapping);
   return success();
 }
 
