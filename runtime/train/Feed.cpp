@@ -3,7 +3,7 @@
 
 namespace weft::rt {
 
-absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch) {
+absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise) {
   const std::pair<const char *, Tensor *> ports[] = {
       {"tokens", &batch.tokens}, {"targets", &batch.targets}, {"doc_start", &batch.docStart}};
   // A model without attention reads no doc_start, and has no such port.
@@ -11,6 +11,12 @@ absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch) {
     if (program.hasInput(name))
       if (absl::Status status = program.setInput(name, std::move(*tensor)); !status.ok())
         return status;
+  if (program.hasInput("noise")) {
+    Tensor value(ElementType::I32, {});
+    value.as<int32_t>()[0] = noise;
+    if (absl::Status status = program.setInput("noise", std::move(value)); !status.ok())
+      return status;
+  }
   if (absl::Status status = program.run(); !status.ok())
     return status;
   return program.number("loss_sum");

@@ -7,7 +7,7 @@
 namespace weft::rt {
 
 /// Sets tokens, targets and doc_start (each if the program reads it), runs, and
-/// gives loss_sum. Errors: of the program; InvalidArgument with both shapes.
-absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch);
+/// gives loss_sum. `noise` is what dropout draws with. Errors: of the program; InvalidArgument with both shapes.
+absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise = 0);
 
 } // namespace weft::rt

@@ -5,6 +5,8 @@
 #include "runtime/train/State.h"
 #include "runtime/train/Trainer.h"
 
+#include "runtime/core/Philox.h"
+
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -37,6 +39,12 @@ absl::Status Trainer::setRates(int64_t number) {
   return absl::OkStatus();
 }
 
+/// What dropout draws with: another number each micro-batch, the same in a resumed run.
+int32_t Trainer::noiseOf(int64_t number, int64_t micro) const {
+  const uint64_t index = static_cast<uint64_t>(number * data.microBatches() + micro);
+  return static_cast<int32_t>(Philox(recipe.seed, "train/noise").bits(index) & 0x7fffffff);
+}
+
 /// The step itself; nothing of the trainer's own state changes.
 absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
   Reducer reducer;
@@ -45,7 +53,7 @@ absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
     if (!batch.ok())
       return batch.status();
     const int64_t counted = batch->counted;
-    absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch));
+    absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch), noiseOf(number, i));
     if (!sum.ok())
       return sum.status();
     reducer.add(*sum, counted);
@@ -126,7 +134,7 @@ absl::StatusOr<std::string> Trainer::firstBroken(int64_t number) {
     absl::StatusOr<Batch> batch = data.at(number - 1, i);
     if (!batch.ok())
       return batch.status();
-    if (absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch)); !sum.ok())
+    if (absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch), noiseOf(number, i)); !sum.ok())
       return sum.status();
   }
   std::string name;

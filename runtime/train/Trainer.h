@@ -31,6 +31,7 @@ private:
   absl::Status begin();
   absl::Status resumeFrom(const std::string &checkpoint);
   absl::StatusOr<Step> step(int64_t number);
+  int32_t noiseOf(int64_t number, int64_t micro) const;
   absl::StatusOr<Step> takeStep(int64_t number);
   absl::Status setRates(int64_t number);
   absl::Status reportSkip(int64_t number, const Step &step);
