@@ -50,9 +50,10 @@ void ModelOp::print(OpAsmPrinter &printer) {
     printer << " = ";
     printer.printAttributeWithoutType(cast<FormulaAttr>(std::get<1>(pair)).getText());
   });
-  printer << "} ";
+  printer << "}";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
                                            {SymbolTable::getSymbolAttrName(), "names", "formulas"});
+  printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 

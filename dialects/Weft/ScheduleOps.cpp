@@ -114,9 +114,10 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << " rows " << getRows() << " chunks " << getChunks() << " (";
   llvm::interleaveComma(getBody().getArguments(), printer,
                         [&](BlockArgument argument) { printer.printRegionArgument(argument); });
-  printer << ") -> (" << getFunctionType().getResults() << ") ";
+  printer << ") -> (" << getFunctionType().getResults() << ")";
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(), {SymbolTable::getSymbolAttrName(), "rows", "chunks", "function_type"});
+  printer << " ";
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 

@@ -19,6 +19,8 @@ def Simplify : WeftPass<"simplify"> {
 
     Example: `%k = weft.constant {value = 1.0 : f64} : tensor<f32>` and
     `weft.binary mul %k, %x` become `%x`.
+
+    Tests: `test/passes/Differentiate/simplify.mlir`.
   }];
 }
 
@@ -38,6 +40,8 @@ def FormLossHead : WeftPass<"form-loss-head"> {
 
     Example: `%l = weft.contract %x, %embed`, `weft.cross_entropy %l, %targets`
     become `weft.loss_head %x, %embed, %targets`.
+
+    Tests: `test/passes/Differentiate/form-loss-head.mlir`.
   }];
 }
 
@@ -61,6 +65,8 @@ def FormPrograms : WeftPass<"form-programs"> {
     is gone. Cost: one clone a program.
 
     Example: `form-programs{programs=micro,update}`.
+
+    Tests: `test/passes/Differentiate/form-programs.mlir`.
   }];
   let options = [
     ListOption<"programs", "programs", "std::string", "programs to make: micro, update, eval, prefill, decode">,
@@ -83,6 +89,8 @@ def Differentiate : WeftPass<"differentiate"> {
 
     Example: `%w = weft.get @w` used by `weft.contract %x, %w` gives
     `weft.get @"grad/w"`, `weft.contract %x, %dy`, `weft.binary add`, `weft.set @"grad/w"`.
+
+    Tests: `test/passes/Differentiate/differentiate.mlir`.
   }];
 }
 
@@ -99,6 +107,8 @@ def FoldAccumulations : WeftPass<"fold-accumulations"> {
 
     Example: `weft.binary add %old, %g` with `%g = weft.contract %x, %dy` becomes
     `weft.contract %x, %dy init %old`.
+
+    Tests: `test/passes/Differentiate/fold-accumulations.mlir`.
   }];
 }
 
