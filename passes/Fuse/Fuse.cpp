@@ -110,9 +110,21 @@ bool Fuser::reaches(int group, ArrayRef<Operation *> targets) {
   return false;
 }
 
+/// Says why not in a remark, which `weft why` shows.
 bool Fuser::canJoin(int group, Operation *op) {
   Group &there = groups[static_cast<size_t>(group)];
-  return !there.members.empty() && there.rowBytes + rowBytes(op, there.domain) <= budget && !reaches(group, {op});
+  if (there.members.empty())
+    return false;
+  if (there.rowBytes + rowBytes(op, there.domain) > budget) {
+    op->emitRemark("not fused with its producer: row values would take ")
+        << there.rowBytes + rowBytes(op, there.domain) << " bytes, more than " << budget;
+    return false;
+  }
+  if (reaches(group, {op})) {
+    op->emitRemark("not fused with its producer: a product between them reads the region's values");
+    return false;
+  }
+  return true;
 }
 
 void Fuser::join(int group, Operation *op) {

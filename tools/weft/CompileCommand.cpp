@@ -229,11 +229,15 @@ int weft::verifyCommand(int argc, const char **argv) {
   if (!parseFlags(argc, argv, "interprets the IR before and after each pass in float64 and compares",
                   "  weft verify models/nano.weft --each-pass --batch 2 --positions 12\n"))
     return kUsage;
-  Request request = flags.request(true);
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  // Sizes may be set so small that the recipe no longer fits: then without it, and without an optimiser.
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(flags.request(true));
+  if (!program.ok())
+    program = loadProgram(flags.request(false));
   if (!program.ok())
     return fail(program.status());
   PipelineOptions options = shapes.options(**program);
+  if (!(*program)->recipe && shapes.programs.empty())
+    options.programs = {"micro", "eval", "prefill"};
   // The interpreter is plain loops: small shapes unless others were asked for.
   options.batch = shapes.batch > 0 ? int64_t(shapes.batch) : 2;
   options.positions = shapes.positions > 0 ? int64_t(shapes.positions) : 12;

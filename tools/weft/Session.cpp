@@ -4,6 +4,8 @@
 
 #include "frontend/Parser.h"
 
+#include "llvm/Support/raw_ostream.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <filesystem>
@@ -197,6 +199,8 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   }
   if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
     return status;
+  if (!diagnostics.sorted().empty()) // only warnings are left
+    llvm::errs() << diagnostics.render(program->sources);
   program->runText = modelText(*program, ofModel);
   for (const lang::Plan &plan : program->plans)
     program->runText += "\n\n" + plan.text;
