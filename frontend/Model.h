@@ -95,18 +95,18 @@ struct Node {
 /// A setting after `--set`: a number, a word, or a formula of earlier ones.
 struct Setting {
   std::string name;
-  FormulaRef value;                 // what is in force
-  std::vector<std::string> words;   // its choices, when it is a word
-  bool overridden = false;          // set from outside
-  Place place;                      // of the name
+  FormulaRef value;               // what is in force
+  std::vector<std::string> words; // its choices, when it is a word
+  bool overridden = false;        // set from outside
+  Place place;                    // of the name
 };
 
 struct Model {
   std::string name;
-  std::string text;                 // the source of the model statement, for checkpoints
-  std::vector<Setting> settings;    // in order
+  std::string text;                                     // the source of the model statement, for checkpoints
+  std::vector<Setting> settings;                        // in order
   std::vector<std::pair<std::string, FormulaRef>> lets; // of the model's outermost scope, in order
-  std::vector<TensorType> values;   // by ValueId
+  std::vector<TensorType> values;                       // by ValueId
   std::vector<std::string> valueNames; // the name last given to a value, or empty; by ValueId
   Block body;
   Place place;
@@ -117,12 +117,12 @@ struct Model {
 
 /// A parameter of the unrolled model: its path is the checkpoint's key.
 struct ParameterInfo {
-  std::string path;                 // block.3.attn.wq
+  std::string path; // block.3.attn.wq
   std::vector<std::string> axes;
   std::vector<int64_t> shape;
   Init::Kind init{};
-  double initA = 0, initB = 0;      // evaluated
-  bool inLayer = false;             // declared inside a layer
+  double initA = 0, initB = 0; // evaluated
+  bool inLayer = false;        // declared inside a layer
   Place place;
 };
 

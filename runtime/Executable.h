@@ -47,8 +47,8 @@ struct Gemm {
 /// `Zero`: fills operand 0 with zeros. `Copy`: operand 1 = operand 0.
 struct Kernel {
   enum class Kind : uint8_t { Code, Gemm, Zero, Copy };
-  std::string name;    // as in the IR
-  std::string hash;    // structural, 16 hex digits
+  std::string name; // as in the IR
+  std::string hash; // structural, 16 hex digits
   Kind kind = Kind::Code;
   Gemm gemm;
   std::string symbol;
@@ -99,9 +99,9 @@ struct StateEntry {
 };
 
 struct Executable {
-  std::string model;     // name
-  std::string target;    // cpu:x86_64+avx512f... or reference
-  std::string build;     // of the compiler
+  std::string model;  // name
+  std::string target; // cpu:x86_64+avx512f... or reference
+  std::string build;  // of the compiler
   std::vector<StateEntry> states;
   std::vector<Kernel> kernels;
   std::vector<Program> programs;
@@ -111,15 +111,14 @@ struct Executable {
 /// Helpers that kernels call through a table, so that objects need no symbol.
 /// sgemm: C (m,n; ldc) = beta C + alpha op(A) op(B), row-major, one thread.
 struct KernelTable {
-  void (*sgemm)(int64_t transA, int64_t transB, int64_t m, int64_t n, int64_t k, float alpha,
-                const float *a, int64_t lda, const float *b, int64_t ldb, float beta, float *c,
-                int64_t ldc);
+  void (*sgemm)(int64_t transA, int64_t transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+                int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 };
 
 /// operands[i] points to operand i; work items [begin, end) of the grid are
 /// done; `scratch` is this worker's.
-using KernelFunction = void (*)(void *const *operands, int64_t begin, int64_t end,
-                                const KernelTable *table, void *scratch);
+using KernelFunction = void (*)(void *const *operands, int64_t begin, int64_t end, const KernelTable *table,
+                                void *scratch);
 
 /// One file: u64 little-endian header length, JSON header, kernel objects.
 /// Errors: DataLoss names what of the file is wrong.

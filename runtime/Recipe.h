@@ -17,7 +17,10 @@ namespace weft::rt {
 struct Duration {
   double amount = 0;
   bool fraction = false; // amount is a share of all steps, 0.02 for 2%
-  int64_t steps(int64_t total) const { return fraction ? static_cast<int64_t>(amount * static_cast<double>(total) + 0.5) : static_cast<int64_t>(amount); }
+  int64_t steps(int64_t total) const {
+    return fraction ? static_cast<int64_t>(amount * static_cast<double>(total) + 0.5)
+                    : static_cast<int64_t>(amount);
+  }
 };
 
 /// What is held out: a share of the end, a document of a built-in text, or files.
@@ -30,7 +33,13 @@ struct HeldOut {
 
 /// Which parameters an optimiser, or decay, takes. Paths are glob-like addresses (`block[..]`, as written).
 struct ParameterSet {
-  enum class Kind { All, Matrices, Kernels, Rest, Paths }; // matrices: two axes or more; kernels: matrices of the layers
+  enum class Kind {
+    All,
+    Matrices,
+    Kernels,
+    Rest,
+    Paths
+  }; // matrices: two axes or more; kernels: matrices of the layers
   Kind kind = Kind::All;
   std::vector<std::string> paths; // Paths, or the prefix of `block[..] matrices`
 };
@@ -61,21 +70,21 @@ struct Recipe {
   std::string text; // the source of the train statement, for run.weft
   std::vector<std::string> data;
   HeldOut heldOut;
-  std::string tokenizer = "bytes"; // bytes | gpt2 | gpt2(N) | a file
-  int64_t tokenizerCut = 0;        // N of gpt2(N), or 0
-  bool documentsApart = true;      // apart | joined
-  bool boundaryCount = false;      // skip | count
-  bool packWhole = false;          // whole | split (default)
-  bool longDrop = false;           // drop | split (default)
+  std::string tokenizer = "bytes";                   // bytes | gpt2 | gpt2(N) | a file
+  int64_t tokenizerCut = 0;                          // N of gpt2(N), or 0
+  bool documentsApart = true;                        // apart | joined
+  bool boundaryCount = false;                        // skip | count
+  bool packWhole = false;                            // whole | split (default)
+  bool longDrop = false;                             // drop | split (default)
   int64_t rows = 1, positions = 1, microBatches = 1; // batch = rows x positions in microBatches
   std::optional<int64_t> steps;
   std::optional<double> tokens, epochs;
   std::vector<Optimizer> optimizers{Optimizer{}};
   ParameterSet decayOn{ParameterSet::Kind::Matrices, {}};
   Schedule schedule;
-  double clip = 0; // 0: none
-  int64_t evalEvery = 0;         // steps; 0: at the end only
-  int64_t evalRows = 0;          // 0: all
+  double clip = 0;       // 0: none
+  int64_t evalEvery = 0; // steps; 0: at the end only
+  int64_t evalRows = 0;  // 0: all
   int64_t saveEvery = 0, saveKeep = 2;
   int64_t logEvery = 10;
   enum class Precision { Auto, Fp32, Bf16 } precision = Precision::Auto;

@@ -54,7 +54,8 @@ Attribute AxesAttr::parse(AsmParser &parser, Type) {
 
 void AxesAttr::print(AsmPrinter &printer) const {
   printer << "<";
-  llvm::interleaveComma(getNames(), printer, [&](StringAttr name) { printer.printKeywordOrString(name.getValue()); });
+  llvm::interleaveComma(getNames(), printer,
+                        [&](StringAttr name) { printer.printKeywordOrString(name.getValue()); });
   printer << ">";
 }
 
@@ -70,8 +71,8 @@ LogicalResult AxesAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
                                        function_ref<InFlightDiagnostic()> emitError) const {
   if (shape.size() == getNames().size()) // C1
     return success();
-  return emitError() << "expects one name an axis, but got " << getNames().size() << " names for " << shape.size()
-                     << " axes";
+  return emitError() << "expects one name an axis, but got " << getNames().size() << " names for "
+                     << shape.size() << " axes";
 }
 
 //===----------------------------------------------------------------------===//

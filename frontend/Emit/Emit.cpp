@@ -30,8 +30,12 @@ private:
   Location locationOf(const lang::Place &place, StringRef name = {});
   RankedTensorType typeOf(const lang::TensorType &type);
   RankedTensorType typeOf(lang::ValueId id) { return typeOf(model.values[static_cast<size_t>(id)]); }
-  FormulaAttr formula(const lang::FormulaRef &formula) { return FormulaAttr::get(builder.getContext(), *formula); }
-  FormulaAttr formula(const lang::Node &node, StringRef name) { return formula(node.formulas.at(name.str())); }
+  FormulaAttr formula(const lang::FormulaRef &formula) {
+    return FormulaAttr::get(builder.getContext(), *formula);
+  }
+  FormulaAttr formula(const lang::Node &node, StringRef name) {
+    return formula(node.formulas.at(name.str()));
+  }
   Value value(lang::ValueId id) { return values[static_cast<size_t>(id)]; }
   Value operand(const lang::Node &node, size_t index) {
     return index < node.operands.size() ? value(node.operands[index]) : Value();
@@ -48,7 +52,8 @@ private:
 } // namespace
 
 Location Emitter::locationOf(const lang::Place &place, StringRef name) {
-  StringRef path = place.file < sources.count() ? StringRef(sources.file(place.file).path) : StringRef("model");
+  StringRef path =
+      place.file < sources.count() ? StringRef(sources.file(place.file).path) : StringRef("model");
   Location loc = FileLineColLoc::get(builder.getStringAttr(path), static_cast<unsigned>(place.line),
                                      static_cast<unsigned>(place.column));
   return name.empty() ? loc : Location(NameLoc::get(builder.getStringAttr(name), loc));
@@ -59,7 +64,8 @@ RankedTensorType Emitter::typeOf(const lang::TensorType &type) {
   for (const std::string &axis : type.axes)
     names.push_back(builder.getStringAttr(axis));
   SmallVector<int64_t> sizes(names.size(), ShapedType::kDynamic);
-  Type element = type.element == lang::TensorType::Element::Int ? Type(builder.getI32Type()) : builder.getF32Type();
+  Type element =
+      type.element == lang::TensorType::Element::Int ? Type(builder.getI32Type()) : builder.getF32Type();
   return namedTensor(names, sizes, element);
 }
 
@@ -77,7 +83,8 @@ OwningOpRef<ModuleOp> Emitter::emit() {
     names.push_back(name);
     formulas.push_back(formula(value));
   }
-  auto op = ModelOp::create(builder, loc, model.name, builder.getStrArrayAttr(names), builder.getArrayAttr(formulas));
+  auto op = ModelOp::create(builder, loc, model.name, builder.getStrArrayAttr(names),
+                            builder.getArrayAttr(formulas));
   builder.setInsertionPointToEnd(&op.getBody().emplaceBlock());
   auto places = typeOf({lang::TensorType::Element::Int, {"batch", "pos"}});
   docStart = InputOp::create(builder, loc, places, "doc_start");
@@ -177,7 +184,8 @@ Value Emitter::emitValue(const lang::Node &node, Location loc) {
   case NodeKind::Dropout:
     return DropoutOp::create(builder, loc, x, Value(), formula(node, "rate"), "");
   case NodeKind::CrossEntropy:
-    return CrossEntropyOp::create(builder, loc, x, y, operand(node, 2), formula(node, "z"), formula(node, "smoothing"));
+    return CrossEntropyOp::create(builder, loc, x, y, operand(node, 2), formula(node, "z"),
+                                  formula(node, "smoothing"));
   default:
     llvm_unreachable("a node with regions or without a value");
   }

@@ -185,7 +185,8 @@ std::vector<Operation *> Fuser::ordered() {
       members = groups[static_cast<size_t>(group)].members;
     for (Operation *member : members)
       for (Value operand : member->getOperands())
-        if (Operation *producer = operand.getDefiningOp(); producer && (group < 0 || groupOf(producer) != group))
+        if (Operation *producer = operand.getDefiningOp();
+            producer && (group < 0 || groupOf(producer) != group))
           place(producer);
     llvm::append_range(order, members);
   };
@@ -213,7 +214,8 @@ void Fuser::build(const Group &group) {
   for (Operation *member : group.members)
     locations.push_back(member->getLoc());
   SmallVector<Type> types = llvm::map_to_vector(results, [](Value value) { return value.getType(); });
-  auto rows = builder.getArrayAttr(SmallVector<Attribute>(group.domain.rows.begin(), group.domain.rows.end()));
+  auto rows =
+      builder.getArrayAttr(SmallVector<Attribute>(group.domain.rows.begin(), group.domain.rows.end()));
   auto fused = FusedOp::create(builder, builder.getFusedLoc(locations), types, inputs.getArrayRef(), rows,
                                builder.getI64IntegerAttr(chunksOf(group.domain)));
   Block &body = fused.getBody().emplaceBlock();
@@ -227,7 +229,8 @@ void Fuser::build(const Group &group) {
         builder.clone(*constant, mapping);
     builder.clone(*member, mapping);
   }
-  SmallVector<Value> yields = llvm::map_to_vector(results, [&](Value value) { return mapping.lookup(value); });
+  SmallVector<Value> yields =
+      llvm::map_to_vector(results, [&](Value value) { return mapping.lookup(value); });
   YieldOp::create(builder, fused.getLoc(), yields);
   for (auto [result, value] : llvm::zip(results, fused.getResults()))
     result.replaceUsesWithIf(value, [&](OpOperand &use) { return !inside.contains(use.getOwner()); });

@@ -38,9 +38,10 @@ static std::string labelOf(Operation *op) {
 static KernelOp makeKernel(OpBuilder &builder, Operation *op, ValueRange operands) {
   auto type = builder.getFunctionType(operands.getTypes(), op->getResultTypes());
   auto fused = dyn_cast<FusedOp>(op);
-  auto kernel = KernelOp::create(builder, op->getLoc(), builder.getStringAttr("kernel"), TypeAttr::get(type),
-                                 fused ? fused.getRowsAttr() : builder.getArrayAttr({}),
-                                 builder.getI64IntegerAttr(fused ? fused.getChunks() : 1), ArrayAttr(), ArrayAttr());
+  auto kernel =
+      KernelOp::create(builder, op->getLoc(), builder.getStringAttr("kernel"), TypeAttr::get(type),
+                       fused ? fused.getRowsAttr() : builder.getArrayAttr({}),
+                       builder.getI64IntegerAttr(fused ? fused.getChunks() : 1), ArrayAttr(), ArrayAttr());
   IRMapping mapping;
   if (fused) {
     fused.getBody().cloneInto(&kernel.getBody(), mapping);

@@ -70,10 +70,10 @@ std::optional<Domain> weft::domainOf(Operation *op) {
     return fitsRows(op, domain) ? std::optional(domain) : std::nullopt;
   }
   bool oneShape = isElementwise(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-    // hyper is a vector of three scalars, read as such.
-    return tensor(operand).getRank() == 0 || tensor(operand).getShape() == type.getShape() ||
-           (isa<AdamWOp>(op) && operand == cast<AdamWOp>(op).getHyper());
-  });
+                    // hyper is a vector of three scalars, read as such.
+                    return tensor(operand).getRank() == 0 || tensor(operand).getShape() == type.getShape() ||
+                           (isa<AdamWOp>(op) && operand == cast<AdamWOp>(op).getHyper());
+                  });
   if (oneShape) {
     Domain domain;
     domain.sizes.assign(type.getShape().begin(), type.getShape().end());

@@ -29,8 +29,9 @@ public:
   void fill(mlir::Location loc, mlir::Value buffer) { FillOp::create(builder, loc, buffer); }
 
   /// The kernel whose body `body` builds on values of `inputs`, made once.
-  KernelOp kernel(mlir::Location loc, llvm::StringRef label, mlir::TypeRange inputs,
-                  llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::ValueRange)> body);
+  KernelOp
+  kernel(mlir::Location loc, llvm::StringRef label, mlir::TypeRange inputs,
+         llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::ValueRange)> body);
 
   mlir::OpBuilder builder;
   mlir::ModuleOp module;
@@ -38,7 +39,7 @@ public:
 
 /// Appends the calls of a loss head (with gradients when the kernel's body has
 /// them), chunk of tokens by chunk. `ins` and `outs` are the launch's.
-void scheduleLossHead(ProgramBuilder &program, mlir::Operation *head, mlir::ValueRange ins, mlir::ValueRange outs,
-                      int64_t logitsBytes);
+void scheduleLossHead(ProgramBuilder &program, mlir::Operation *head, mlir::ValueRange ins,
+                      mlir::ValueRange outs, int64_t logitsBytes);
 
 } // namespace weft

@@ -22,8 +22,8 @@ std::string weft::buildStamp() {
 }
 
 KernelCache::KernelCache(std::string folder, const CpuTarget &target) : folder(std::move(folder)) {
-  suffix = target.triple + "\n" + target.cpu + "\n" + target.features + "\n" + std::to_string(target.vectorBits) +
-           "\nllvm " LLVM_VERSION_STRING "\n" + buildStamp();
+  suffix = target.triple + "\n" + target.cpu + "\n" + target.features + "\n" +
+           std::to_string(target.vectorBits) + "\nllvm " LLVM_VERSION_STRING "\n" + buildStamp();
 }
 
 std::string KernelCache::explain(const std::string &hash) const { return "kernel " + hash + "\n" + suffix; }

@@ -28,7 +28,9 @@ StringRef ownerOf(StateOp state) {
 /// Entries of one kind stand together: parameters, gradients, each moment, the rest alone.
 StringRef kindOf(StateOp state) {
   bool derived = state.getRole() == Role::Gradient || state.getRole() == Role::Moment;
-  return derived ? state.getSymName().split('/').first : state.getRole() == Role::Parameter ? "" : state.getSymName();
+  return derived                              ? state.getSymName().split('/').first
+         : state.getRole() == Role::Parameter ? ""
+                                              : state.getSymName();
 }
 
 struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
@@ -43,9 +45,8 @@ struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
     Builder builder(module.getContext());
     llvm::StringMap<int64_t> place;
     for (auto &[kind, members] : kinds) {
-      llvm::stable_sort(members, [&](StateOp a, StateOp b) {
-        return rank.lookup(ownerOf(a)) < rank.lookup(ownerOf(b));
-      });
+      llvm::stable_sort(
+          members, [&](StateOp a, StateOp b) { return rank.lookup(ownerOf(a)) < rank.lookup(ownerOf(b)); });
       offset = static_cast<int64_t>(llvm::alignTo(offset, 64));
       for (StateOp state : members) {
         state.setOffset(offset);
@@ -53,7 +54,8 @@ struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
         offset += bytesOf(state);
       }
     }
-    module->setAttr("weft.state_bytes", builder.getI64IntegerAttr(static_cast<int64_t>(llvm::alignTo(offset, 64))));
+    module->setAttr("weft.state_bytes",
+                    builder.getI64IntegerAttr(static_cast<int64_t>(llvm::alignTo(offset, 64))));
     reorderNorms(module, place);
   }
 
@@ -74,7 +76,8 @@ struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
     auto ordered = [&](ArrayAttr states) {
       SmallVector<Attribute> names(states.begin(), states.end());
       llvm::stable_sort(names, [&](Attribute a, Attribute b) {
-        return place.lookup(cast<FlatSymbolRefAttr>(a).getValue()) < place.lookup(cast<FlatSymbolRefAttr>(b).getValue());
+        return place.lookup(cast<FlatSymbolRefAttr>(a).getValue()) <
+               place.lookup(cast<FlatSymbolRefAttr>(b).getValue());
       });
       return ArrayAttr::get(module.getContext(), names);
     };

@@ -47,7 +47,8 @@ Value LossHead::operand(Value ofHead) {
   return ofHead ? ins[cast<BlockArgument>(ofHead).getArgNumber()] : Value();
 }
 
-LossHead::LossHead(ProgramBuilder &program, Operation *head, ValueRange ins, ValueRange outs, int64_t logitsBytes)
+LossHead::LossHead(ProgramBuilder &program, Operation *head, ValueRange ins, ValueRange outs,
+                   int64_t logitsBytes)
     : program(program), head(head), loc(head->getLoc()), ins(ins) {
   auto fill = [&](auto op) {
     x = operand(op.getX());
@@ -76,10 +77,13 @@ LossHead::LossHead(ProgramBuilder &program, Operation *head, ValueRange ins, Val
   vocab = tableType.getDimSize(vocabAxis);
   element = xType.getElementType();
   int64_t fit = logitsBytes / (vocab * static_cast<int64_t>(xType.getElementTypeBitWidth() / 8));
-  step = std::min<int64_t>(tokens, std::max<int64_t>(64, static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(fit, 1))))));
+  step = std::min<int64_t>(
+      tokens, std::max<int64_t>(64, static_cast<int64_t>(
+                                        llvm::bit_floor(static_cast<uint64_t>(std::max<int64_t>(fit, 1))))));
 }
 
-RankedTensorType LossHead::rows(int64_t count, ArrayRef<StringAttr> inner, ArrayRef<int64_t> sizes, Type type) {
+RankedTensorType LossHead::rows(int64_t count, ArrayRef<StringAttr> inner, ArrayRef<int64_t> sizes,
+                                Type type) {
   SmallVector<StringAttr> names{token};
   SmallVector<int64_t> shape{count};
   llvm::append_range(names, inner);
@@ -98,31 +102,37 @@ Value LossHead::part(Value buffer, int64_t first, int64_t count) {
 
 void LossHead::gradients(Value dlogits, int64_t first, int64_t count) {
   Value dxPart = part(dx, first, count), xPart = part(x, first, count);
-  KernelOp back = program.kernel(loc, "loss_head_dx", {dlogits.getType(), table.getType()}, [&](OpBuilder &b, ValueRange in) {
-    return SmallVector<Value>{ContractOp::create(b, loc, dxPart.getType(), in[0], in[1], Value())};
-  });
+  KernelOp back = program.kernel(
+      loc, "loss_head_dx", {dlogits.getType(), table.getType()}, [&](OpBuilder &b, ValueRange in) {
+        return SmallVector<Value>{ContractOp::create(b, loc, dxPart.getType(), in[0], in[1], Value())};
+      });
   program.call(loc, back, {dlogits, table}, {dxPart});
-  KernelOp sum = program.kernel(loc, "loss_head_dtable", {dlogits.getType(), xPart.getType(), dtable.getType()},
-                                [&](OpBuilder &b, ValueRange in) {
-                                  return SmallVector<Value>{ContractOp::create(b, loc, dtable.getType(), in[0], in[1], in[2])};
-                                });
+  KernelOp sum = program.kernel(
+      loc, "loss_head_dtable", {dlogits.getType(), xPart.getType(), dtable.getType()},
+      [&](OpBuilder &b, ValueRange in) {
+        return SmallVector<Value>{ContractOp::create(b, loc, dtable.getType(), in[0], in[1], in[2])};
+      });
   program.call(loc, sum, {dlogits, xPart, dtable}, {dtable});
 }
 
 void LossHead::chunk(int64_t first, int64_t count) {
   Value here = program.view(loc, logits, 0, rows(count, {vocabulary}, {vocab}, element));
-  Value xPart = part(x, first, count), targetPart = part(targets, first, count), lossPart = part(rowLoss, first, count);
-  KernelOp product = program.kernel(loc, "loss_head_logits", {xPart.getType(), table.getType()}, [&](OpBuilder &b, ValueRange in) {
-    return SmallVector<Value>{ContractOp::create(b, loc, here.getType(), in[0], in[1], Value())};
-  });
+  Value xPart = part(x, first, count), targetPart = part(targets, first, count),
+        lossPart = part(rowLoss, first, count);
+  KernelOp product = program.kernel(
+      loc, "loss_head_logits", {xPart.getType(), table.getType()}, [&](OpBuilder &b, ValueRange in) {
+        return SmallVector<Value>{ContractOp::create(b, loc, here.getType(), in[0], in[1], Value())};
+      });
   program.call(loc, product, {xPart, table}, {here});
   SmallVector<Value> operands{here, targetPart};
   if (weight)
     operands.push_back(part(weight, first, count));
-  KernelOp rowsKernel = program.kernel(loc, "loss_rows", ValueRange(operands).getTypes(), [&](OpBuilder &b, ValueRange in) {
-    auto op = CrossEntropyGradOp::create(b, loc, in[0], in[1], in.size() > 2 ? in[2] : Value(), z, smoothing);
-    return SmallVector<Value>(op.getResults());
-  });
+  KernelOp rowsKernel =
+      program.kernel(loc, "loss_rows", ValueRange(operands).getTypes(), [&](OpBuilder &b, ValueRange in) {
+        auto op =
+            CrossEntropyGradOp::create(b, loc, in[0], in[1], in.size() > 2 ? in[2] : Value(), z, smoothing);
+        return SmallVector<Value>(op.getResults());
+      });
   program.call(loc, rowsKernel, operands, {here, lossPart});
   if (dx)
     gradients(here, first, count);
@@ -136,7 +146,8 @@ void LossHead::run() {
   for (int64_t first = 0; first < tokens; first += step)
     chunk(first, std::min(step, tokens - first));
   KernelOp total = program.kernel(loc, "loss_sum", {rowLoss.getType()}, [&](OpBuilder &b, ValueRange in) {
-    return SmallVector<Value>{SumToOp::create(b, loc, cast<RankedTensorType>(loss.getType()), in[0], Value())};
+    return SmallVector<Value>{
+        SumToOp::create(b, loc, cast<RankedTensorType>(loss.getType()), in[0], Value())};
   });
   program.call(loc, total, {rowLoss}, {loss});
 }

@@ -39,7 +39,8 @@ SmallVector<Life> livesOf(ProgramOp program) {
         continue;
       auto [entry, isNew] = index.try_emplace(buffer, lives.size());
       if (isNew)
-        lives.push_back({buffer, time, time, static_cast<int64_t>(llvm::alignTo(bytesOf(buffer.getType()), 64))});
+        lives.push_back(
+            {buffer, time, time, static_cast<int64_t>(llvm::alignTo(bytesOf(buffer.getType()), 64))});
       lives[entry->second].last = time;
     }
   }

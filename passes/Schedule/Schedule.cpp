@@ -61,8 +61,8 @@ KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs,
                                 function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> body) {
   OpBuilder outer(builder.getContext());
   outer.setInsertionPointToStart(module.getBody());
-  auto kernel = KernelOp::create(outer, loc, "kernel", outer.getFunctionType(inputs, {}), outer.getArrayAttr({}), 1,
-                                 ArrayAttr(), ArrayAttr());
+  auto kernel = KernelOp::create(outer, loc, "kernel", outer.getFunctionType(inputs, {}),
+                                 outer.getArrayAttr({}), 1, ArrayAttr(), ArrayAttr());
   Block &block = kernel.getBody().emplaceBlock();
   block.addArguments(inputs, SmallVector<Location>(inputs.size(), loc));
   OpBuilder inner = OpBuilder::atBlockEnd(&block);
@@ -113,7 +113,8 @@ int64_t updatedArgument(KernelOp kernel, unsigned result) {
 /// Whether element i of each result depends on elements i (and scalars) alone.
 bool isElementwise(KernelOp kernel) {
   return kernel.getRows().empty() && llvm::all_of(kernel.getBody().front(), [](Operation &op) {
-           return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, ConstantOp, YieldOp>(op);
+           return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, ConstantOp, YieldOp>(
+               op);
          });
 }
 
@@ -179,9 +180,10 @@ ProgramOp FunctionScheduler::makeProgram() {
     inputs.push_back(function.getArgAttr(i, "weft.name"));
   for (unsigned i = 0; i < function.getNumResults(); ++i)
     results.push_back(function.getResultAttr(i, "weft.name"));
-  auto program = ProgramOp::create(builder, function.getLoc(), function.getName().str(), builder.getArrayAttr(inputs),
-                                   builder.getTypeArrayAttr(function.getArgumentTypes()), builder.getArrayAttr(results),
-                                   builder.getTypeArrayAttr(function.getResultTypes()), IntegerAttr());
+  auto program =
+      ProgramOp::create(builder, function.getLoc(), function.getName().str(), builder.getArrayAttr(inputs),
+                        builder.getTypeArrayAttr(function.getArgumentTypes()), builder.getArrayAttr(results),
+                        builder.getTypeArrayAttr(function.getResultTypes()), IntegerAttr());
   program.getBody().emplaceBlock();
   return program;
 }
@@ -196,7 +198,8 @@ FailureOr<int64_t> FunctionScheduler::stateOffset(Operation *op, ArrayAttr names
     if (first < 0)
       first = offset;
     else if (offset != next)
-      return op->emitOpError("expects entries one after another, but ") << name << " is at " << offset << ", not " << next;
+      return op->emitOpError("expects entries one after another, but ")
+             << name << " is at " << offset << ", not " << next;
     next = offset + bytesOf(state.getTensorType());
   }
   return first;
@@ -234,7 +237,8 @@ LogicalResult FunctionScheduler::collectReads() {
 /// Whether a launch after `after` reads state bytes [offset, offset + bytes).
 bool FunctionScheduler::readLater(int64_t offset, int64_t bytes, Operation *after) {
   return llvm::any_of(reads, [&](const Read &read) {
-    return read.offset < offset + bytes && offset < read.offset + read.bytes && after->isBeforeInBlock(read.last);
+    return read.offset < offset + bytes && offset < read.offset + read.bytes &&
+           after->isBeforeInBlock(read.last);
   });
 }
 
@@ -254,13 +258,15 @@ ArrayAttr FunctionScheduler::assignedNames(Value value) {
     return {};
   KernelOp kernel = kernelOf(launch);
   for (unsigned i = 0; i < launch.getNumResults(); ++i)
-    if (int64_t updated = updatedArgument(kernel, i); updated >= 0 && launch.getOperands()[static_cast<unsigned>(updated)] == value)
+    if (int64_t updated = updatedArgument(kernel, i);
+        updated >= 0 && launch.getOperands()[static_cast<unsigned>(updated)] == value)
       return assignedNames(launch.getResult(i));
   return {};
 }
 
 /// The state buffer that this result may be written to at once, or null.
-Value FunctionScheduler::assignedState(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program) {
+Value FunctionScheduler::assignedState(LaunchOp launch, KernelOp kernel, unsigned index,
+                                       ProgramBuilder &program) {
   Value result = launch.getResult(index);
   ArrayAttr names = assignedNames(result);
   if (!names)
@@ -285,10 +291,12 @@ Value FunctionScheduler::assignedState(LaunchOp launch, KernelOp kernel, unsigne
 }
 
 bool FunctionScheduler::isLastUse(Value value, Operation *user) {
-  return llvm::all_of(value.getUsers(), [&](Operation *other) { return other == user || other->isBeforeInBlock(user); });
+  return llvm::all_of(value.getUsers(),
+                      [&](Operation *other) { return other == user || other->isBeforeInBlock(user); });
 }
 
-Value FunctionScheduler::resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program) {
+Value FunctionScheduler::resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index,
+                                      ProgramBuilder &program) {
   Value result = launch.getResult(index);
   for (OpOperand &use : result.getUses())
     if (isa<func::ReturnOp>(use.getOwner()))
@@ -321,7 +329,8 @@ LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder 
     // The kernel adds to what its result holds: bring it there first.
     Value &in = ins[static_cast<size_t>(updated)];
     auto from = in.getDefiningOp<BufferOp>(), to = out.getDefiningOp<BufferOp>();
-    bool same = from == to || (from.getSpace() == to.getSpace() && from.getOffset() && from.getOffset() == to.getOffset());
+    bool same = from == to ||
+                (from.getSpace() == to.getSpace() && from.getOffset() && from.getOffset() == to.getOffset());
     if (!same)
       program.copy(launch.getLoc(), in, out);
     in = out;
@@ -335,7 +344,8 @@ LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder 
   return success();
 }
 
-LogicalResult FunctionScheduler::bindState(Operation *op, ArrayAttr names, Value value, ProgramBuilder &program) {
+LogicalResult FunctionScheduler::bindState(Operation *op, ArrayAttr names, Value value,
+                                           ProgramBuilder &program) {
   FailureOr<int64_t> offset = stateOffset(op, names);
   if (failed(offset))
     return failure();
@@ -369,7 +379,8 @@ LogicalResult FunctionScheduler::scheduleOp(Operation &op, ProgramBuilder &progr
 void FunctionScheduler::finish(ProgramBuilder &program) {
   auto move = [&](Value value, BufferSpace space, int64_t offset, Location loc) {
     auto from = buffers.lookup(value).getDefiningOp<BufferOp>();
-    if (from && from.getSpace() == space && from.getOffset() && static_cast<int64_t>(*from.getOffset()) == offset)
+    if (from && from.getSpace() == space && from.getOffset() &&
+        static_cast<int64_t>(*from.getOffset()) == offset)
       return;
     Value to = program.buffer(loc, space, offset, value.getType());
     if (from)
@@ -390,7 +401,8 @@ LogicalResult FunctionScheduler::run() {
   ProgramOp op = makeProgram();
   ProgramBuilder program(module, op);
   for (BlockArgument argument : function.getArguments())
-    buffers[argument] = program.buffer(argument.getLoc(), BufferSpace::Input, argument.getArgNumber(), argument.getType());
+    buffers[argument] =
+        program.buffer(argument.getLoc(), BufferSpace::Input, argument.getArgNumber(), argument.getType());
   for (Operation &inner : function.getBody().front()) {
     if (auto constant = dyn_cast<ConstantOp>(inner))
       for (Operation *user : constant->getUsers())

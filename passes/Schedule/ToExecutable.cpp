@@ -128,8 +128,8 @@ void Writer::addProgram(ProgramOp op) {
 }
 
 /// Compiles on `threads` threads; kernels take very unlike times, so each takes the next.
-static bool compileAll(ArrayRef<KernelOp> kernels, std::vector<rt::Kernel> &compiled, const ExecutableOptions &options,
-                       CompileReport &report) {
+static bool compileAll(ArrayRef<KernelOp> kernels, std::vector<rt::Kernel> &compiled,
+                       const ExecutableOptions &options, CompileReport &report) {
   KernelCache cache(options.cacheFolder, options.target);
   std::atomic<size_t> next = 0;
   std::atomic<int> fromCache = 0;
@@ -162,7 +162,8 @@ static bool compileAll(ArrayRef<KernelOp> kernels, std::vector<rt::Kernel> &comp
   return !failed;
 }
 
-FailureOr<rt::Executable> weft::toExecutable(ModuleOp module, const ExecutableOptions &options, CompileReport *report) {
+FailureOr<rt::Executable> weft::toExecutable(ModuleOp module, const ExecutableOptions &options,
+                                             CompileReport *report) {
   rt::Executable executable;
   executable.target = "cpu:" + options.target.triple + "," + options.target.cpu;
   executable.build = buildStamp();

@@ -111,7 +111,8 @@ FailureOr<RankedTensorType> Unroller::sized(Operation *op, Type type) {
              << name.getValue() << "', but found " << (found == names.end() ? "none" : found->second.text());
     sizes.push_back(static_cast<int64_t>(found->second.number));
   }
-  return namedTensor(axesOf(tensor), sizes, isa<FloatType>(tensor.getElementType()) ? element : tensor.getElementType());
+  return namedTensor(axesOf(tensor), sizes,
+                     isa<FloatType>(tensor.getElementType()) ? element : tensor.getElementType());
 }
 
 LogicalResult Unroller::bindSettings() {
@@ -194,7 +195,8 @@ LogicalResult Unroller::unrollParam(ParamOp op, IRMapping &mapping) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastState ? lastState : model);
     auto init = InitAttr::get(builder.getContext(), op.getInit().getKind(), *a, *b);
-    lastState = StateOp::create(builder, inScope(path, op.getLoc()), name, Role::Parameter, *type, init, IntegerAttr());
+    lastState = StateOp::create(builder, inScope(path, op.getLoc()), name, Role::Parameter, *type, init,
+                                IntegerAttr());
   }
   mapping.map(op.getResult(), read(inScope(path, op.getLoc()), name, *type));
   return success();
@@ -209,16 +211,20 @@ LogicalResult Unroller::unrollAttend(AttendOp op, IRMapping &mapping) {
     return failure();
   bool full = window->kind == lang::Value::Kind::Full || window->number >= kFull;
   if (!full && (!window->isWhole() || window->number < 1))
-    return op.emitError("expects a window of at least 1 key, the query's own, but got ") << window->text() << " in " << path;
-  SmallVector<int32_t> windows(static_cast<size_t>(heads), full ? kFull : static_cast<int32_t>(window->number));
+    return op.emitError("expects a window of at least 1 key, the query's own, but got ")
+           << window->text() << " in " << path;
+  SmallVector<int32_t> windows(static_cast<size_t>(heads),
+                               full ? kFull : static_cast<int32_t>(window->number));
   if (auto plan = module->getAttrOfType<DictionaryAttr>("weft.windows"))
     if (auto given = plan.getAs<DenseI32ArrayAttr>(path)) {
       if (given.size() != heads)
-        return op.emitError("expects one window a head, ") << heads << " in " << path << ", but the plan gives " << given.size();
+        return op.emitError("expects one window a head, ")
+               << heads << " in " << path << ", but the plan gives " << given.size();
       windows.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     }
   Location loc = inScope(path, op.getLoc());
-  Value list = IntegersOp::create(builder, loc, RankedTensorType::get({heads}, builder.getI32Type()), windows);
+  Value list =
+      IntegersOp::create(builder, loc, RankedTensorType::get({heads}, builder.getI32Type()), windows);
   auto sizedOp = AttendOp::create(builder, loc, q, mapping.lookup(op.getK()), mapping.lookup(op.getV()), list,
                                   mapping.lookup(op.getDocStart()), Value(), *scale, FormulaAttr());
   mapping.map(op.getResults(), sizedOp.getResults());
@@ -232,7 +238,8 @@ LogicalResult Unroller::unrollRope(RopeOp op, IRMapping &mapping) {
   Value x = mapping.lookup(op.getX());
   int64_t half = cast<RankedTensorType>(x.getType()).getShape().back() / 2;
   auto type = RankedTensorType::get({positions, half, 2}, element);
-  std::string name = "table/rope." + lang::Value::ofNumber(numberOf(*base)).text() + "." + std::to_string(half);
+  std::string name =
+      "table/rope." + lang::Value::ofNumber(numberOf(*base)).text() + "." + std::to_string(half);
   if (tables.insert(name).second) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastState ? lastState : model);
@@ -241,9 +248,9 @@ LogicalResult Unroller::unrollRope(RopeOp op, IRMapping &mapping) {
   }
   Location loc = inScope(path, op.getLoc());
   Value table = read(loc, name, type);
-  mapping.map(op.getResult(), RopeOp::create(builder, loc, x, mapping.lookup(op.getPosition()), table, *base,
-                                             op.getInverse())
-                                  .getResult());
+  mapping.map(op.getResult(),
+              RopeOp::create(builder, loc, x, mapping.lookup(op.getPosition()), table, *base, op.getInverse())
+                  .getResult());
   return success();
 }
 
@@ -323,7 +330,8 @@ void Unroller::finish(func::FuncOp function, Location loc) {
   SmallVector<Attribute> names;
   auto add = [&](StringRef name, Value value) {
     results.push_back(value);
-    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr("weft.name", builder.getStringAttr(name))));
+    names.push_back(
+        builder.getDictionaryAttr(builder.getNamedAttr("weft.name", builder.getStringAttr(name))));
   };
   if (loss)
     add("loss", loss);
@@ -340,7 +348,9 @@ LogicalResult Unroller::run() {
     return failure();
   SmallVector<InputOp> found(model.getBody().getOps<InputOp>());
   // doc_start was emitted first; callers expect the model's own inputs before it.
-  llvm::stable_sort(found, [](InputOp a, InputOp b) { return (a.getName() == "doc_start") < (b.getName() == "doc_start"); });
+  llvm::stable_sort(found, [](InputOp a, InputOp b) {
+    return (a.getName() == "doc_start") < (b.getName() == "doc_start");
+  });
   SmallVector<Type> types;
   SmallVector<Attribute> attributes;
   for (InputOp input : found) {

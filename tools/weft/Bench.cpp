@@ -36,7 +36,10 @@ std::vector<rt::Tensor> portTensors(const std::vector<rt::Port> &ports, int64_t 
     for (int64_t i = 0; i < tensor.elements(); ++i) {
       auto index = static_cast<size_t>(i);
       if (port.type == rt::ElementType::I32)
-        tensor.as<int32_t>()[index] = port.name == "doc_start" ? 0 : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(vocabulary));
+        tensor.as<int32_t>()[index] =
+            port.name == "doc_start"
+                ? 0
+                : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(vocabulary));
       else if (port.type == rt::ElementType::F32)
         tensor.as<float>()[index] = port.name == "inverse_count" ? 1.0f / static_cast<float>(targets) : 1e-3f;
     }
@@ -48,7 +51,8 @@ std::vector<rt::Tensor> portTensors(const std::vector<rt::Port> &ports, int64_t 
 /// One program with tensors for all its ports.
 class Step {
 public:
-  Step(rt::Machine &machine, const std::string &name, int64_t vocabulary, int64_t targets) : machine(machine), name(name) {
+  Step(rt::Machine &machine, const std::string &name, int64_t vocabulary, int64_t targets)
+      : machine(machine), name(name) {
     for (const rt::Program &program : machine.executable().programs)
       if (program.name == name) {
         inputs = portTensors(program.inputs, vocabulary, targets);
@@ -79,12 +83,15 @@ double peakMegabytes() {
 int weft::benchCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
-  cl::opt<int64_t> batch("batch", cl::desc("rows (default: the recipe's micro-batch)"), cl::init(0), cl::cat(flagCategory()));
-  cl::opt<int64_t> positions("positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0), cl::cat(flagCategory()));
+  cl::opt<int64_t> batch("batch", cl::desc("rows (default: the recipe's micro-batch)"), cl::init(0),
+                         cl::cat(flagCategory()));
+  cl::opt<int64_t> positions("positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
+                             cl::cat(flagCategory()));
   cl::opt<int64_t> steps("steps", cl::desc("steps that are timed"), cl::init(5), cl::cat(flagCategory()));
   cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
   addCompilerFlags();
-  if (!parseFlags(argc, argv, "times whole training steps", "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"))
+  if (!parseFlags(argc, argv, "times whole training steps",
+                  "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"))
     return kUsage;
   Request request = flags.request(true);
   device.apply(request);
@@ -96,7 +103,8 @@ int weft::benchCommand(int argc, const char **argv) {
   options.positions = positions > 0 ? int64_t(positions) : options.positions;
   options.programs = {"micro", "update"};
   MachineReport report;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = makeMachine(**program, options, request, {}, &report);
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
+      makeMachine(**program, options, request, {}, &report);
   if (!machine.ok())
     return fail(machine.status());
   if (absl::Status status = rt::initializeState(**machine, 0); !status.ok())
@@ -117,16 +125,23 @@ int weft::benchCommand(int argc, const char **argv) {
       seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   double typical = median(seconds);
-  rt::OrderedJson result{{"model", (*program)->model.name}, {"batch", options.batch}, {"positions", options.positions},
-                         {"method", "median of steps after one warm-up"}, {"steps", int64_t(steps)}, {"seconds", typical},
-                         {"tokens_per_s", static_cast<double>(tokens) / typical}, {"peak_mib", peakMegabytes()},
-                         {"compile_seconds", report.seconds}, {"kernels", report.compile.kernels}};
+  rt::OrderedJson result{{"model", (*program)->model.name},
+                         {"batch", options.batch},
+                         {"positions", options.positions},
+                         {"method", "median of steps after one warm-up"},
+                         {"steps", int64_t(steps)},
+                         {"seconds", typical},
+                         {"tokens_per_s", static_cast<double>(tokens) / typical},
+                         {"peak_mib", peakMegabytes()},
+                         {"compile_seconds", report.seconds},
+                         {"kernels", report.compile.kernels}};
   if (json)
     llvm::outs() << rt::dumpJson(result) << "\n";
   else
-    llvm::outs() << llvm::formatv("{0}: {1} x {2} tokens, median of {3} steps {4:F1} ms, {5:F0} tokens/s, peak memory {6:F0} MiB, "
-                                  "{7} kernels ready in {8:F2} s\n",
-                                  (*program)->model.name, options.batch, options.positions, int64_t(steps), typical * 1e3,
-                                  static_cast<double>(tokens) / typical, peakMegabytes(), report.compile.kernels, report.seconds);
+    llvm::outs() << llvm::formatv(
+        "{0}: {1} x {2} tokens, median of {3} steps {4:F1} ms, {5:F0} tokens/s, peak memory {6:F0} MiB, "
+        "{7} kernels ready in {8:F2} s\n",
+        (*program)->model.name, options.batch, options.positions, int64_t(steps), typical * 1e3,
+        static_cast<double>(tokens) / typical, peakMegabytes(), report.compile.kernels, report.seconds);
   return 0;
 }

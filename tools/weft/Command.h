@@ -40,17 +40,24 @@ int fail(const absl::Status &status);
 
 /// The flags of a command that works on a model.
 struct ModelFlags {
-  llvm::cl::opt<std::string> path{llvm::cl::Positional, llvm::cl::Required, llvm::cl::desc("MODEL.weft"), llvm::cl::cat(flagCategory())};
-  llvm::cl::list<std::string> sets{"set", llvm::cl::desc("set a size, a choice, or a key of the recipe"), llvm::cl::value_desc("name=value"), llvm::cl::cat(flagCategory())};
-  llvm::cl::list<std::string> plans{"plan", llvm::cl::desc("apply a plan"), llvm::cl::value_desc("[FILE:]NAME"), llvm::cl::cat(flagCategory())};
-  llvm::cl::opt<std::string> recipe{"recipe", llvm::cl::desc("which `train` block (default: the only one)"), llvm::cl::value_desc("NAME"), llvm::cl::cat(flagCategory())};
+  llvm::cl::opt<std::string> path{llvm::cl::Positional, llvm::cl::Required, llvm::cl::desc("MODEL.weft"),
+                                  llvm::cl::cat(flagCategory())};
+  llvm::cl::list<std::string> sets{"set", llvm::cl::desc("set a size, a choice, or a key of the recipe"),
+                                   llvm::cl::value_desc("name=value"), llvm::cl::cat(flagCategory())};
+  llvm::cl::list<std::string> plans{"plan", llvm::cl::desc("apply a plan"),
+                                    llvm::cl::value_desc("[FILE:]NAME"), llvm::cl::cat(flagCategory())};
+  llvm::cl::opt<std::string> recipe{"recipe", llvm::cl::desc("which `train` block (default: the only one)"),
+                                    llvm::cl::value_desc("NAME"), llvm::cl::cat(flagCategory())};
 
   Request request(bool needsRecipe) const;
 };
 
 struct DeviceFlags {
-  llvm::cl::opt<std::string> device{"device", llvm::cl::desc("auto, cpu, cuda[:i] or reference (default: $WEFT_DEVICE, or auto)"), llvm::cl::cat(flagCategory())};
-  llvm::cl::opt<int> threads{"workers", llvm::cl::desc("workers (default: $WEFT_THREADS, or all cores)"), llvm::cl::init(0), llvm::cl::cat(flagCategory())};
+  llvm::cl::opt<std::string> device{
+      "device", llvm::cl::desc("auto, cpu, cuda[:i] or reference (default: $WEFT_DEVICE, or auto)"),
+      llvm::cl::cat(flagCategory())};
+  llvm::cl::opt<int> threads{"workers", llvm::cl::desc("workers (default: $WEFT_THREADS, or all cores)"),
+                             llvm::cl::init(0), llvm::cl::cat(flagCategory())};
 
   void apply(Request &request) const;
 };

@@ -25,9 +25,15 @@ namespace {
 enum class Emit { Rolled, Weft, Grad, Fused, Kernels, Schedule, Vector, Llvm, Asm, Exe };
 
 struct ShapeFlags {
-  cl::opt<int64_t> batch{"batch", cl::desc("rows of a program (default: the recipe's micro-batch, or 1)"), cl::init(0), cl::cat(flagCategory())};
-  cl::opt<int64_t> positions{"positions", cl::desc("positions of a row (default: the recipe's, or 16)"), cl::init(0), cl::cat(flagCategory())};
-  cl::list<std::string> programs{"program", cl::desc("micro, update, eval, prefill, decode (default: micro, update, eval with a recipe, else eval)"), cl::CommaSeparated, cl::cat(flagCategory())};
+  cl::opt<int64_t> batch{"batch", cl::desc("rows of a program (default: the recipe's micro-batch, or 1)"),
+                         cl::init(0), cl::cat(flagCategory())};
+  cl::opt<int64_t> positions{"positions", cl::desc("positions of a row (default: the recipe's, or 16)"),
+                             cl::init(0), cl::cat(flagCategory())};
+  cl::list<std::string> programs{
+      "program",
+      cl::desc(
+          "micro, update, eval, prefill, decode (default: micro, update, eval with a recipe, else eval)"),
+      cl::CommaSeparated, cl::cat(flagCategory())};
 
   PipelineOptions options(const Program &program) const {
     PipelineOptions options;
@@ -47,12 +53,18 @@ struct ShapeFlags {
 
 Stage stageOf(Emit emit) {
   switch (emit) {
-  case Emit::Rolled: return Stage::Rolled;
-  case Emit::Weft: return Stage::Unrolled;
-  case Emit::Grad: return Stage::Programs;
-  case Emit::Fused: return Stage::Fused;
-  case Emit::Kernels: return Stage::Kernels;
-  default: return Stage::Schedule;
+  case Emit::Rolled:
+    return Stage::Rolled;
+  case Emit::Weft:
+    return Stage::Unrolled;
+  case Emit::Grad:
+    return Stage::Programs;
+  case Emit::Fused:
+    return Stage::Fused;
+  case Emit::Kernels:
+    return Stage::Kernels;
+  default:
+    return Stage::Schedule;
   }
 }
 
@@ -79,7 +91,8 @@ absl::StatusOr<std::string> kernelText(mlir::ModuleOp module, Emit emit) {
     if (good)
       code = emit == Emit::Llvm ? toLLVMText(**built, target) : toAssembly(**built, target);
     if (!good || mlir::failed(code))
-      return absl::InternalError(absl::StrCat("kernel ", kernel.getSymName().str(), " can't be lowered (see above)"));
+      return absl::InternalError(
+          absl::StrCat("kernel ", kernel.getSymName().str(), " can't be lowered (see above)"));
     out << *code << "\n";
   }
   return text;
@@ -92,7 +105,8 @@ absl::Status deliver(const std::string &text, const std::string &path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> emitted(const Program &program, PipelineOptions options, Emit emit, const TrailOptions &trail) {
+absl::StatusOr<std::string> emitted(const Program &program, PipelineOptions options, Emit emit,
+                                    const TrailOptions &trail) {
   std::shared_ptr<mlir::MLIRContext> context = makeContext();
   options.stage = stageOf(emit);
   absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module = lower(program, options, trail, *context);
@@ -121,7 +135,8 @@ absl::StatusOr<std::string> emitted(const Program &program, PipelineOptions opti
 int weft::compileCommand(int argc, const char **argv) {
   ModelFlags flags;
   ShapeFlags shapes;
-  cl::opt<Emit> emit("emit", cl::desc("what to show (default: schedule)"), cl::init(Emit::Schedule), cl::cat(flagCategory()),
+  cl::opt<Emit> emit("emit", cl::desc("what to show (default: schedule)"), cl::init(Emit::Schedule),
+                     cl::cat(flagCategory()),
                      cl::values(clEnumValN(Emit::Rolled, "rolled", "layers rolled, sizes as formulas"),
                                 clEnumValN(Emit::Weft, "weft", "one function with static sizes"),
                                 clEnumValN(Emit::Grad, "grad", "programs with their gradients"),
@@ -133,15 +148,18 @@ int weft::compileCommand(int argc, const char **argv) {
                                 clEnumValN(Emit::Asm, "asm", "each kernel as assembly"),
                                 clEnumValN(Emit::Exe, "exe", "an executable for `weft run`")));
   cl::opt<std::string> target("target", cl::desc("cpu"), cl::init("cpu"), cl::cat(flagCategory()));
-  cl::opt<std::string> trail("trail", cl::desc("write the IR after each pass that changed it"), cl::value_desc("DIR"), cl::cat(flagCategory()));
+  cl::opt<std::string> trail("trail", cl::desc("write the IR after each pass that changed it"),
+                             cl::value_desc("DIR"), cl::cat(flagCategory()));
   cl::opt<std::string> out("o", cl::desc("write to a file"), cl::value_desc("FILE"), cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "shows the IR after any stage, or saves an executable",
-                  "  weft compile models/tiny.weft --emit rolled\n  weft compile models/gpt2.weft --emit fused --trail "
+                  "  weft compile models/tiny.weft --emit rolled\n  weft compile models/gpt2.weft --emit "
+                  "fused --trail "
                   "trail\n  weft compile models/tiny.weft --emit exe -o tiny.exe\n"))
     return kUsage;
   if (target != "cpu")
-    return fail(absl::UnimplementedError(absl::StrCat("--target ", std::string(target), ": this build compiles for cpu only")));
+    return fail(absl::UnimplementedError(
+        absl::StrCat("--target ", std::string(target), ": this build compiles for cpu only")));
   if (emit == Emit::Exe && out.empty()) {
     llvm::errs() << "weft compile: --emit exe needs -o FILE\n";
     return kUsage;
@@ -169,7 +187,10 @@ static rt::Tensor drawnInput(const rt::Port &port, uint64_t seed, int64_t vocabu
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     auto index = static_cast<size_t>(i);
     if (port.type == rt::ElementType::I32)
-      tensor.as<int32_t>()[index] = port.name == "doc_start" ? 0 : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(vocabulary));
+      tensor.as<int32_t>()[index] =
+          port.name == "doc_start"
+              ? 0
+              : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(vocabulary));
     else if (port.type == rt::ElementType::F32)
       tensor.as<float>()[index] = 1e-3f;
   }
@@ -178,19 +199,25 @@ static rt::Tensor drawnInput(const rt::Port &port, uint64_t seed, int64_t vocabu
 
 int weft::runCommand(int argc, const char **argv) {
   cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE.exe"), cl::cat(flagCategory()));
-  cl::opt<int64_t> repeats("steps", cl::desc("how often to run each program"), cl::init(1), cl::cat(flagCategory()));
-  cl::opt<uint64_t> seed("seed", cl::desc("of initial values and inputs"), cl::init(0), cl::cat(flagCategory()));
-  cl::opt<int64_t> vocabulary("vocabulary", cl::desc("tokens are drawn below this"), cl::init(256), cl::cat(flagCategory()));
+  cl::opt<int64_t> repeats("steps", cl::desc("how often to run each program"), cl::init(1),
+                           cl::cat(flagCategory()));
+  cl::opt<uint64_t> seed("seed", cl::desc("of initial values and inputs"), cl::init(0),
+                         cl::cat(flagCategory()));
+  cl::opt<int64_t> vocabulary("vocabulary", cl::desc("tokens are drawn below this"), cl::init(256),
+                              cl::cat(flagCategory()));
   DeviceFlags device;
-  if (!parseFlags(argc, argv, "runs a saved executable on drawn inputs and prints what it gives", "  weft run tiny.exe --steps 3\n"))
+  if (!parseFlags(argc, argv, "runs a saved executable on drawn inputs and prints what it gives",
+                  "  weft run tiny.exe --steps 3\n"))
     return kUsage;
   Request request;
   device.apply(request);
   absl::StatusOr<std::string> bytes = rt::readFile(path);
   absl::StatusOr<rt::Executable> executable = bytes.ok() ? rt::deserialize(*bytes) : bytes.status();
   if (!executable.ok())
-    return fail(absl::Status(executable.status().code(), absl::StrCat(std::string(path), ": ", executable.status().message())));
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = rt::makeCpuMachine(std::move(*executable), request.threads);
+    return fail(absl::Status(executable.status().code(),
+                             absl::StrCat(std::string(path), ": ", executable.status().message())));
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
+      rt::makeCpuMachine(std::move(*executable), request.threads);
   if (!machine.ok())
     return fail(machine.status());
   if (absl::Status status = rt::initializeState(**machine, seed); !status.ok())
@@ -222,9 +249,12 @@ int weft::runCommand(int argc, const char **argv) {
 int weft::verifyCommand(int argc, const char **argv) {
   ModelFlags flags;
   ShapeFlags shapes;
-  cl::opt<bool> eachPass("each-pass", cl::desc("interpret before and after each pass"), cl::init(true), cl::cat(flagCategory()));
-  cl::opt<std::string> plant("plant", cl::desc("insert a fault that must be caught: dropped-residual, swapped-heads, "
-                                               "window-off-by-one, wrong-kv-group, overlapping-buffers"), cl::cat(flagCategory()));
+  cl::opt<bool> eachPass("each-pass", cl::desc("interpret before and after each pass"), cl::init(true),
+                         cl::cat(flagCategory()));
+  cl::opt<std::string> plant("plant",
+                             cl::desc("insert a fault that must be caught: dropped-residual, swapped-heads, "
+                                      "window-off-by-one, wrong-kv-group, overlapping-buffers"),
+                             cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "interprets the IR before and after each pass in float64 and compares",
                   "  weft verify models/nano.weft --each-pass --batch 2 --positions 12\n"))
@@ -243,14 +273,15 @@ int weft::verifyCommand(int argc, const char **argv) {
   options.positions = shapes.positions > 0 ? int64_t(shapes.positions) : 12;
   if (!plant.empty()) {
     if (!createPlantPass(plant))
-      return fail(absl::InvalidArgumentError(absl::StrCat("--plant ", std::string(plant), ": no such fault")));
+      return fail(
+          absl::InvalidArgumentError(absl::StrCat("--plant ", std::string(plant), ": no such fault")));
     auto make = [&] { return createPlantPass(plant); };
     (plant == "overlapping-buffers" ? options.afterPlan : options.afterUnroll) = make;
   }
   VerifyReport report;
   std::shared_ptr<mlir::MLIRContext> context = makeContext();
-  absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module =
-      lower(**program, options, {}, *context, [&](mlir::PassManager &manager) { verifyEachPass(manager, report); });
+  absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module = lower(
+      **program, options, {}, *context, [&](mlir::PassManager &manager) { verifyEachPass(manager, report); });
   for (const PassVerdict &verdict : report.passes)
     llvm::outs() << verdict.text() << "\n";
   if (!module.ok())

@@ -29,7 +29,8 @@ Request requestOf(const ModelFlags &flags, const DeviceFlags &device) {
   return request;
 }
 
-absl::StatusOr<rt::EvalData> heldOutData(const Program &program, const Request &request, const std::string &data, int64_t rows) {
+absl::StatusOr<rt::EvalData> heldOutData(const Program &program, const Request &request,
+                                         const std::string &data, int64_t rows) {
   rt::Recipe recipe = runtimeRecipe(program);
   recipe.evalRows = 0; // every target once
   if (!data.empty()) {
@@ -64,14 +65,17 @@ int64_t contextOf(const Program &program, int64_t wanted) {
 int weft::evalCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
-  cl::opt<std::string> data("data", cl::desc("text, shards or builtin:NAME instead of the recipe's held-out text"), cl::cat(flagCategory()));
+  cl::opt<std::string> data("data",
+                            cl::desc("text, shards or builtin:NAME instead of the recipe's held-out text"),
+                            cl::cat(flagCategory()));
   cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "loss over held-out text; a MODEL is evaluated at initialisation",
                   "  weft eval runs/first\n  weft eval models/tiny.weft --device reference --json\n"))
     return kUsage;
   Request request = requestOf(flags, device);
-  absl::StatusOr<Loaded> loaded = loadModel(request, [](const Program &, PipelineOptions &options) { options.programs = {"eval"}; });
+  absl::StatusOr<Loaded> loaded =
+      loadModel(request, [](const Program &, PipelineOptions &options) { options.programs = {"eval"}; });
   if (!loaded.ok())
     return fail(loaded.status());
   int64_t rows = loaded->machine->executable().programs.front().inputs.front().shape.front();
@@ -84,8 +88,9 @@ int weft::evalCommand(int argc, const char **argv) {
   if (json)
     llvm::outs() << rt::dumpJson(rt::toJson(*result)) << "\n";
   else
-    llvm::outs() << llvm::formatv("loss {0:F6} nats, perplexity {1:F3}, {2:N} targets, {3:N} tokens, {4:F2} s\n", result->loss,
-                                  result->perplexity, result->targets, result->tokens, result->seconds);
+    llvm::outs() << llvm::formatv(
+        "loss {0:F6} nats, perplexity {1:F3}, {2:N} targets, {3:N} tokens, {4:F2} s\n", result->loss,
+        result->perplexity, result->targets, result->tokens, result->seconds);
   return 0;
 }
 
@@ -103,7 +108,8 @@ static absl::StatusOr<std::vector<int32_t>> promptTokens(const Program &program,
   for (int32_t id; stream >> id;)
     tokens.push_back(id);
   if (!stream.eof())
-    return absl::InvalidArgumentError(absl::StrCat(file, ": expected whole numbers, found something else after ", tokens.size(), " of them"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": expected whole numbers, found something else after ", tokens.size(), " of them"));
   return tokens;
 }
 
@@ -117,22 +123,28 @@ static void printBest(const rt::Tensor &logits) {
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = static_cast<int32_t>(i);
   size_t shown = std::min<size_t>(5, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
-                    [&](int32_t a, int32_t b) { return last[static_cast<size_t>(a)] > last[static_cast<size_t>(b)]; });
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(shown), order.end(),
+      [&](int32_t a, int32_t b) { return last[static_cast<size_t>(a)] > last[static_cast<size_t>(b)]; });
   llvm::outs() << "after the last of " << positions << " positions:\n";
   for (size_t i = 0; i < shown; ++i)
-    llvm::outs() << llvm::formatv("  token {0,6}  logit {1:F4}\n", order[i], last[static_cast<size_t>(order[i])]);
+    llvm::outs() << llvm::formatv("  token {0,6}  logit {1:F4}\n", order[i],
+                                  last[static_cast<size_t>(order[i])]);
 }
 
 int weft::prefillCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
   cl::opt<std::string> text("text", cl::desc("the text"), cl::cat(flagCategory()));
-  cl::opt<std::string> tokenFile("tokens", cl::desc("a file of token ids, as numbers"), cl::value_desc("FILE"), cl::cat(flagCategory()));
-  cl::opt<std::string> out("out", cl::desc("write the outputs as safetensors"), cl::value_desc("FILE"), cl::cat(flagCategory()));
-  cl::list<std::string> outputs("output", cl::desc("only this output (default: all)"), cl::value_desc("NAME"), cl::cat(flagCategory()));
+  cl::opt<std::string> tokenFile("tokens", cl::desc("a file of token ids, as numbers"),
+                                 cl::value_desc("FILE"), cl::cat(flagCategory()));
+  cl::opt<std::string> out("out", cl::desc("write the outputs as safetensors"), cl::value_desc("FILE"),
+                           cl::cat(flagCategory()));
+  cl::list<std::string> outputs("output", cl::desc("only this output (default: all)"), cl::value_desc("NAME"),
+                                cl::cat(flagCategory()));
   addCompilerFlags();
-  if (!parseFlags(argc, argv, "outputs of a model for a text", "  weft prefill runs/first --text \"It is\" --out logits.safetensors\n"))
+  if (!parseFlags(argc, argv, "outputs of a model for a text",
+                  "  weft prefill runs/first --text \"It is\" --out logits.safetensors\n"))
     return kUsage;
   Request request = requestOf(flags, device);
   std::vector<int32_t> tokens;
@@ -156,7 +168,8 @@ int weft::prefillCommand(int argc, const char **argv) {
       std::vector<std::string> names;
       for (const auto &[known, tensor] : *results)
         names.push_back(known);
-      return fail(absl::NotFoundError(absl::StrCat("--output ", name, ": the model has no such output; nearest is ", lang::nearest(name, names))));
+      return fail(absl::NotFoundError(absl::StrCat(
+          "--output ", name, ": the model has no such output; nearest is ", lang::nearest(name, names))));
     }
   std::vector<rt::TensorToWrite> tensors;
   for (const auto &[name, tensor] : *results)
@@ -175,13 +188,18 @@ int weft::generateCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
   cl::opt<std::string> prompt("prompt", cl::desc("the text to go on from"), cl::cat(flagCategory()));
-  cl::opt<double> temperature("temperature", cl::desc("0: always the most likely token"), cl::init(1.0), cl::cat(flagCategory()));
-  cl::opt<int64_t> topK("top-k", cl::desc("draw among this many (0: all)"), cl::init(0), cl::cat(flagCategory()));
-  cl::opt<double> topP("top-p", cl::desc("draw among the fewest that reach this probability"), cl::init(1.0), cl::cat(flagCategory()));
+  cl::opt<double> temperature("temperature", cl::desc("0: always the most likely token"), cl::init(1.0),
+                              cl::cat(flagCategory()));
+  cl::opt<int64_t> topK("top-k", cl::desc("draw among this many (0: all)"), cl::init(0),
+                        cl::cat(flagCategory()));
+  cl::opt<double> topP("top-p", cl::desc("draw among the fewest that reach this probability"), cl::init(1.0),
+                       cl::cat(flagCategory()));
   cl::opt<int64_t> length("length", cl::desc("most new tokens"), cl::init(200), cl::cat(flagCategory()));
-  cl::opt<uint64_t> seed("seed", cl::desc("equal seeds draw equal texts"), cl::init(0), cl::cat(flagCategory()));
+  cl::opt<uint64_t> seed("seed", cl::desc("equal seeds draw equal texts"), cl::init(0),
+                         cl::cat(flagCategory()));
   addCompilerFlags();
-  if (!parseFlags(argc, argv, "goes on writing from a prompt", "  weft generate runs/first --prompt \"It is a truth\" --temperature 0.8\n"))
+  if (!parseFlags(argc, argv, "goes on writing from a prompt",
+                  "  weft generate runs/first --prompt \"It is a truth\" --temperature 0.8\n"))
     return kUsage;
   Request request = requestOf(flags, device);
   std::vector<int32_t> tokens;
@@ -189,7 +207,8 @@ int weft::generateCommand(int argc, const char **argv) {
   absl::Status problem;
   absl::StatusOr<Loaded> loaded = loadModel(request, [&](const Program &program, PipelineOptions &options) {
     absl::StatusOr<std::shared_ptr<const rt::Tokenizer>> made = tokenizerOf(program);
-    absl::StatusOr<std::vector<int32_t>> encoded = made.ok() ? rt::encodePrompt(**made, prompt) : made.status();
+    absl::StatusOr<std::vector<int32_t>> encoded =
+        made.ok() ? rt::encodePrompt(**made, prompt) : made.status();
     problem = encoded.status();
     if (encoded.ok()) {
       tokenizer = *made;
@@ -210,11 +229,12 @@ int weft::generateCommand(int argc, const char **argv) {
   if (std::optional<int32_t> separator = tokenizer->separator())
     options.stopToken = *separator;
   llvm::outs() << prompt;
-  absl::StatusOr<rt::GenerateResult> result = rt::generate(*loaded->machine, tokens, options, [&](int32_t id) {
-    llvm::outs() << tokenizer->decode(std::vector<int32_t>{id});
-    llvm::outs().flush();
-    return true;
-  });
+  absl::StatusOr<rt::GenerateResult> result =
+      rt::generate(*loaded->machine, tokens, options, [&](int32_t id) {
+        llvm::outs() << tokenizer->decode(std::vector<int32_t>{id});
+        llvm::outs().flush();
+        return true;
+      });
   llvm::outs() << "\n";
   if (!result.ok())
     return fail(result.status());

@@ -23,8 +23,8 @@ static absl::StatusOr<std::string> describeCheckpoint(Request &request) {
   return checkpoint;
 }
 
-absl::StatusOr<Loaded> weft::loadModel(Request request,
-                                       const std::function<void(const Program &, PipelineOptions &)> &shapes) {
+absl::StatusOr<Loaded>
+weft::loadModel(Request request, const std::function<void(const Program &, PipelineOptions &)> &shapes) {
   Loaded loaded;
   if (!request.path.ends_with(".weft") || std::filesystem::is_directory(request.path)) {
     absl::StatusOr<std::string> checkpoint = describeCheckpoint(request);
@@ -49,7 +49,9 @@ absl::StatusOr<Loaded> weft::loadModel(Request request,
   if (absl::Status status = rt::initializeState(*loaded.machine, seed); !status.ok())
     return status;
   if (!loaded.checkpoint.empty())
-    if (absl::Status status = rt::loadCheckpoint(loaded.checkpoint, *loaded.machine, rt::LoadPart::Parameters); !status.ok())
+    if (absl::Status status =
+            rt::loadCheckpoint(loaded.checkpoint, *loaded.machine, rt::LoadPart::Parameters);
+        !status.ok())
       return status;
   return loaded;
 }

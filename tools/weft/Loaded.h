@@ -16,7 +16,8 @@ struct Loaded {
 
 /// Makes the machine with `options.programs` and fills its state. `shapes` picks
 /// batch and positions once the recipe is known. Errors say what `path` is not.
-absl::StatusOr<Loaded> loadModel(Request request, const std::function<void(const Program &, PipelineOptions &)> &shapes);
+absl::StatusOr<Loaded> loadModel(Request request,
+                                 const std::function<void(const Program &, PipelineOptions &)> &shapes);
 
 /// The recipe's tokenizer, or bytes without a recipe.
 absl::StatusOr<std::shared_ptr<const rt::Tokenizer>> tokenizerOf(const Program &program);

@@ -30,7 +30,9 @@ namespace {
 /// Writes the module after each pass that changed it, as it happens.
 class Trail : public PassInstrumentation {
 public:
-  explicit Trail(std::string folder) : folder(std::move(folder)) { std::filesystem::create_directories(this->folder); }
+  explicit Trail(std::string folder) : folder(std::move(folder)) {
+    std::filesystem::create_directories(this->folder);
+  }
 
   void begin(ModuleOp module) { write(module, "emitted"); }
   void runAfterPass(Pass *pass, Operation *op) override {
@@ -96,10 +98,13 @@ void setGroups(ModuleOp module, const Program &program) {
   SmallVector<Attribute> groups;
   for (const OptimizerGroup &group : optimizerGroups(program)) {
     SmallVector<StringRef> names(group.parameters.begin(), group.parameters.end());
-    auto number = [&](StringRef name, double value) { return builder.getNamedAttr(name, builder.getF64FloatAttr(value)); };
+    auto number = [&](StringRef name, double value) {
+      return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
+    };
     groups.push_back(builder.getDictionaryAttr(
-        {number("beta1", group.optimizer.beta1), number("beta2", group.optimizer.beta2), number("decay", group.optimizer.decay),
-         number("eps", group.optimizer.eps), builder.getNamedAttr("params", builder.getStrArrayAttr(names))}));
+        {number("beta1", group.optimizer.beta1), number("beta2", group.optimizer.beta2),
+         number("decay", group.optimizer.decay), number("eps", group.optimizer.eps),
+         builder.getNamedAttr("params", builder.getStrArrayAttr(names))}));
   }
   module->setAttr("weft.groups", builder.getArrayAttr(groups));
   module->setAttr("weft.clip", builder.getF64FloatAttr(program.recipe->clip));
@@ -145,18 +150,20 @@ absl::StatusOr<OwningOpRef<ModuleOp>> weft::lower(const Program &program, const 
     attach(manager);
   buildPipeline(manager, options);
   if (failed(manager.run(*module)))
-    return absl::InternalError(absl::StrCat(
-        "compiling ", program.model.name, " failed (see above); --mlir-pass-pipeline-crash-reproducer=FILE saves a reproducer"));
+    return absl::InternalError(
+        absl::StrCat("compiling ", program.model.name,
+                     " failed (see above); --mlir-pass-pipeline-crash-reproducer=FILE saves a reproducer"));
   return module;
 }
 
-absl::StatusOr<std::unique_ptr<rt::Machine>> weft::makeMachine(const Program &program, PipelineOptions options,
-                                                               const Request &request, const TrailOptions &trail,
-                                                               MachineReport *report) {
+absl::StatusOr<std::unique_ptr<rt::Machine>>
+weft::makeMachine(const Program &program, PipelineOptions options, const Request &request,
+                  const TrailOptions &trail, MachineReport *report) {
   auto start = std::chrono::steady_clock::now();
   bool reference = request.device == "reference";
   if (!reference && request.device != "auto" && request.device != "cpu")
-    return absl::InvalidArgumentError(absl::StrCat("--device ", request.device, ": expected auto, cpu or reference; ",
+    return absl::InvalidArgumentError(absl::StrCat("--device ", request.device,
+                                                   ": expected auto, cpu or reference; ",
                                                    "this build has no GPU path yet"));
   std::shared_ptr<MLIRContext> context = makeContext();
   options.float64 = reference;
@@ -166,7 +173,8 @@ absl::StatusOr<std::unique_ptr<rt::Machine>> weft::makeMachine(const Program &pr
     return module.status();
   if (reference)
     return makeReferenceMachine(std::move(*module), context);
-  ExecutableOptions executableOptions{hostTarget(), cacheFolder(), static_cast<int>(std::thread::hardware_concurrency())};
+  ExecutableOptions executableOptions{hostTarget(), cacheFolder(),
+                                      static_cast<int>(std::thread::hardware_concurrency())};
   CompileReport compile;
   context->enableMultithreading();
   FailureOr<rt::Executable> executable = toExecutable(**module, executableOptions, &compile);
@@ -174,7 +182,8 @@ absl::StatusOr<std::unique_ptr<rt::Machine>> weft::makeMachine(const Program &pr
   if (failed(executable))
     return absl::InternalError("a kernel could not be compiled (see above)");
   executable->model = program.model.name;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = rt::makeCpuMachine(std::move(*executable), request.threads);
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
+      rt::makeCpuMachine(std::move(*executable), request.threads);
   if (report)
     *report = {compile, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   return machine;

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 
 #include <filesystem>
-#include <set>
 #include <map>
+#include <set>
 
 using namespace weft;
 
@@ -23,11 +23,13 @@ struct Replacement {
 };
 
 /// The text of the statement at `whole` with the replacements made.
-std::string rewritten(const lang::SourceFiles &sources, const lang::Place &whole, std::vector<Replacement> changes) {
+std::string rewritten(const lang::SourceFiles &sources, const lang::Place &whole,
+                      std::vector<Replacement> changes) {
   std::string text(sources.textAt(whole));
   std::sort(changes.begin(), changes.end(), [](auto &a, auto &b) { return a.place.offset > b.place.offset; });
   for (const Replacement &change : changes)
-    text.replace(static_cast<size_t>(change.place.offset - whole.offset), static_cast<size_t>(change.place.length), change.text);
+    text.replace(static_cast<size_t>(change.place.offset - whole.offset),
+                 static_cast<size_t>(change.place.length), change.text);
   return text;
 }
 
@@ -53,7 +55,8 @@ std::string modelText(const Program &program, const lang::Overrides &overrides) 
       if (setting.value)
         changes.push_back({setting.value->place, value});
       else
-        changes.push_back({lang::spanOf(setting.words.front().place, setting.words.back().place), chosenFirst(setting, value)});
+        changes.push_back({lang::spanOf(setting.words.front().place, setting.words.back().place),
+                           chosenFirst(setting, value)});
     }
   return rewritten(program.sources, model->place, changes);
 }
@@ -73,7 +76,9 @@ std::string withAbsolutePaths(const std::string &key, const std::string &text, c
     for (++i; i < text.size() && text[i] != '"'; ++i)
       name += text[i] == '\\' && i + 1 < text.size() ? text[++i] : text[i];
     if (!name.starts_with("builtin:") && !name.empty())
-      name = std::filesystem::absolute(std::filesystem::path(key == "tokenizer" ? "" : folder) / name).lexically_normal().string();
+      name = std::filesystem::absolute(std::filesystem::path(key == "tokenizer" ? "" : folder) / name)
+                 .lexically_normal()
+                 .string();
     result += lang::overrideText("data", name);
   }
   return result;
@@ -139,12 +144,14 @@ absl::Status loadPlans(const Request &request, Program &program, lang::Diagnosti
     }
     if (diagnostics.hasErrors())
       return diagnostics.status(program.sources);
-    std::optional<lang::Plan> plan = lang::checkPlan(program.file, program.sources, name, program.model, diagnostics);
+    std::optional<lang::Plan> plan =
+        lang::checkPlan(program.file, program.sources, name, program.model, diagnostics);
     if (!plan)
       return diagnostics.status(program.sources);
     if (std::optional<std::string> unbuilt = lang::firstUnbuilt(*plan))
-      return absl::UnimplementedError(absl::StrCat("plan ", name, ": `", *unbuilt,
-                                                   "` is checked but not carried out yet; fixed and listed windows are"));
+      return absl::UnimplementedError(
+          absl::StrCat("plan ", name, ": `", *unbuilt,
+                       "` is checked but not carried out yet; fixed and listed windows are"));
     program.plans.push_back(std::move(*plan));
   }
   return absl::OkStatus();
@@ -158,7 +165,8 @@ static void adoptRun(const Program &program, Request &request, lang::Overrides &
   for (const lang::ast::Train &train : program.file.trains)
     for (const lang::ast::Option &option : train.options)
       if (lang::isLength(option.key.text) && !option.values.empty())
-        ofRecipe.emplace_back(option.key.text, std::string(program.sources.textAt(option.values.front().place)));
+        ofRecipe.emplace_back(option.key.text,
+                              std::string(program.sources.textAt(option.values.front().place)));
   std::set<std::string> used;
   for (const lang::ast::Plan &plan : program.file.plans)
     for (const lang::ast::Clause &clause : plan.clauses)
@@ -178,7 +186,8 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   if (diagnostics.hasErrors())
     return diagnostics.status(program->sources);
   if (program->file.models.empty())
-    return absl::InvalidArgumentError(absl::StrCat(request.path, ": expected a model, found none; write `model NAME (...) { ... }`"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.path, ": expected a model, found none; write `model NAME (...) { ... }`"));
   lang::Overrides ofModel, ofRecipe;
   if (request.fromRun)
     adoptRun(*program, request, ofRecipe);
@@ -186,16 +195,19 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   const std::string name = program->file.models.back().name.text;
   if (absl::Status status = splitSets(request, program->file.models.back(), ofModel, ofRecipe); !status.ok())
     return status;
-  std::optional<lang::Model> model = lang::checkModel(program->file, program->sources, name, ofModel, diagnostics);
+  std::optional<lang::Model> model =
+      lang::checkModel(program->file, program->sources, name, ofModel, diagnostics);
   if (!model)
     return diagnostics.status(program->sources);
   program->model = std::move(*model);
   if (request.needsRecipe) {
-    program->recipe = lang::checkRecipe(program->file, program->sources, request.recipe, program->model, diagnostics, ofRecipe);
+    program->recipe = lang::checkRecipe(program->file, program->sources, request.recipe, program->model,
+                                        diagnostics, ofRecipe);
     if (!program->recipe)
       return diagnostics.status(program->sources);
   } else if (!ofRecipe.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("--set ", ofRecipe.front().first, ": belongs to a recipe, and this command uses none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--set ", ofRecipe.front().first, ": belongs to a recipe, and this command uses none"));
   }
   if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
     return status;
@@ -205,7 +217,8 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   for (const lang::Plan &plan : program->plans)
     program->runText += "\n\n" + plan.text;
   if (program->recipe)
-    program->runText += "\n\n" + recipeText(*program, ofRecipe, std::filesystem::path(request.path).parent_path().string());
+    program->runText +=
+        "\n\n" + recipeText(*program, ofRecipe, std::filesystem::path(request.path).parent_path().string());
   program->runText += "\n";
   return program;
 }

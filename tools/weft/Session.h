@@ -34,7 +34,7 @@ struct Request {
   std::string device = "auto";     // auto | cpu | cuda[:i] | reference
   int threads = 0;                 // 0: all cores
   bool needsRecipe = false;
-  bool fromRun = false;            // the text was written by a run, whose length came from its flags
+  bool fromRun = false; // the text was written by a run, whose length came from its flags
 };
 
 /// A checked program text.
@@ -58,9 +58,9 @@ struct TrailOptions {
 
 /// The module of `program` taken to `options.stage`. Errors: Internal names the
 /// pass; its diagnostics went to stderr with their places.
-absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> lower(const Program &program, const PipelineOptions &options,
-                                                        const TrailOptions &trail, mlir::MLIRContext &context,
-                                                        const std::function<void(mlir::PassManager &)> &attach = {});
+absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>>
+lower(const Program &program, const PipelineOptions &options, const TrailOptions &trail,
+      mlir::MLIRContext &context, const std::function<void(mlir::PassManager &)> &attach = {});
 
 /// A context with Weft's dialects whose diagnostics print as people read them.
 std::shared_ptr<mlir::MLIRContext> makeContext();

@@ -31,14 +31,15 @@ absl::StatusOr<std::vector<Inputs>> readBatches(const std::string &path) {
   if (!data.ok())
     return data.status();
   auto fits = [](const rt::Json &value) {
-    return value.is_object() && value.contains("tokens") && value["tokens"].is_array() && !value["tokens"].empty() &&
-           value["tokens"][0].is_array() && value.contains("targets");
+    return value.is_object() && value.contains("tokens") && value["tokens"].is_array() &&
+           !value["tokens"].empty() && value["tokens"][0].is_array() && value.contains("targets");
   };
   rt::Json list = data->is_array() ? *data : rt::Json::array({*data});
   std::vector<Inputs> batches;
   for (const rt::Json &value : list) {
     if (!fits(value))
-      return absl::InvalidArgumentError(absl::StrCat(path, ": expected {\"tokens\": [[...]], \"targets\": [[...]]} or a list of such batches"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": expected {\"tokens\": [[...]], \"targets\": [[...]]} or a list of such batches"));
     Inputs inputs;
     for (const auto &[name, numbers] : value.items())
       inputs[name] = numbers;
@@ -60,8 +61,9 @@ absl::StatusOr<rt::Tensor> filled(const rt::Port &port, const Inputs &inputs) {
     for (const rt::Json &number : row)
       numbers.push_back(number.is_number() ? number.get<double>() : NAN);
   if (static_cast<int64_t>(numbers.size()) != tensor.elements())
-    return absl::InvalidArgumentError(absl::StrCat("`", port.name, "`: expected ", tensor.elements(), " numbers of shape ",
-                                                   rt::describeShape(port.shape), ", found ", numbers.size()));
+    return absl::InvalidArgumentError(absl::StrCat("`", port.name, "`: expected ", tensor.elements(),
+                                                   " numbers of shape ", rt::describeShape(port.shape),
+                                                   ", found ", numbers.size()));
   for (size_t i = 0; i < numbers.size(); ++i)
     tensor.as<int32_t>()[i] = static_cast<int32_t>(numbers[i]);
   return tensor;
@@ -75,7 +77,8 @@ void setScalar(rt::Tensor &tensor, size_t index, double value) {
 }
 
 double scalar(const rt::Tensor &tensor) {
-  return tensor.type == rt::ElementType::F64 ? tensor.as<double>()[0] : static_cast<double>(tensor.as<float>()[0]);
+  return tensor.type == rt::ElementType::F64 ? tensor.as<double>()[0]
+                                             : static_cast<double>(tensor.as<float>()[0]);
 }
 
 class Stepper {
@@ -91,7 +94,8 @@ public:
 private:
   const rt::Program &program(std::string_view name) const {
     const std::vector<rt::Program> &programs = machine.executable().programs;
-    return *std::find_if(programs.begin(), programs.end(), [&](const rt::Program &p) { return p.name == name; });
+    return *std::find_if(programs.begin(), programs.end(),
+                         [&](const rt::Program &p) { return p.name == name; });
   }
 
   rt::Machine &machine;
@@ -127,7 +131,8 @@ absl::StatusOr<double> Stepper::update(int64_t step) {
     if (port.name == "inverse_count") {
       setScalar(tensor, 0, 1.0 / static_cast<double>(counted));
     } else {
-      const rt::Optimizer &optimizer = recipe.optimizers[static_cast<size_t>(std::stoi(port.name.substr(port.name.find('.') + 1)))];
+      const rt::Optimizer &optimizer =
+          recipe.optimizers[static_cast<size_t>(std::stoi(port.name.substr(port.name.find('.') + 1)))];
       setScalar(tensor, 0, optimizer.lr);
       setScalar(tensor, 1, 1 / (1 - std::pow(optimizer.beta1, static_cast<double>(step))));
       setScalar(tensor, 2, 1 / (1 - std::pow(optimizer.beta2, static_cast<double>(step))));
@@ -165,13 +170,20 @@ absl::Status Stepper::collect(rt::StateEntry::Role role, std::map<std::string, r
 int weft::stepCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
-  cl::opt<std::string> data("data", cl::Required, cl::desc("JSON of tokens, targets and (optionally) doc_start"), cl::value_desc("FILE"), cl::cat(flagCategory()));
-  cl::opt<std::string> out("out", cl::desc("gradients of the first batch, parameters after the last step, as safetensors"), cl::value_desc("FILE"), cl::cat(flagCategory()));
-  cl::opt<int64_t> steps("steps", cl::desc("optimiser steps, batches taken in turn (0: gradients alone)"), cl::init(0), cl::cat(flagCategory()));
-  cl::opt<uint64_t> seed("seed", cl::desc("of the initial values, as weft params --dump"), cl::init(0), cl::cat(flagCategory()));
+  cl::opt<std::string> data("data", cl::Required,
+                            cl::desc("JSON of tokens, targets and (optionally) doc_start"),
+                            cl::value_desc("FILE"), cl::cat(flagCategory()));
+  cl::opt<std::string> out(
+      "out", cl::desc("gradients of the first batch, parameters after the last step, as safetensors"),
+      cl::value_desc("FILE"), cl::cat(flagCategory()));
+  cl::opt<int64_t> steps("steps", cl::desc("optimiser steps, batches taken in turn (0: gradients alone)"),
+                         cl::init(0), cl::cat(flagCategory()));
+  cl::opt<uint64_t> seed("seed", cl::desc("of the initial values, as weft params --dump"), cl::init(0),
+                         cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "training steps on given tokens, to compare with another program",
-                  "  weft step models/nano.weft --data batch.json --steps 10 --device reference --out after.safetensors\n"))
+                  "  weft step models/nano.weft --data batch.json --steps 10 --device reference --out "
+                  "after.safetensors\n"))
     return kUsage;
   Request request = flags.request(true);
   device.apply(request);

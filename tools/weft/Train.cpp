@@ -20,14 +20,22 @@ namespace {
 
 struct TrainFlags {
   cl::opt<std::string> path{cl::Positional, cl::desc("MODEL.weft"), cl::cat(flagCategory())};
-  cl::list<std::string> sets{"set", cl::desc("set a size, a choice, or a key of the recipe"), cl::value_desc("name=value"), cl::cat(flagCategory())};
-  cl::list<std::string> plans{"plan", cl::desc("apply a plan"), cl::value_desc("[FILE:]NAME"), cl::cat(flagCategory())};
-  cl::opt<std::string> recipe{"recipe", cl::desc("which `train` block (default: the only one)"), cl::value_desc("NAME"), cl::cat(flagCategory())};
-  cl::opt<std::string> out{"out", cl::desc("run directory (default: runs/MODEL-DATE)"), cl::value_desc("DIR"), cl::cat(flagCategory())};
-  cl::opt<std::string> resume{"resume", cl::desc("go on with this run from its latest checkpoint"), cl::value_desc("RUN"), cl::cat(flagCategory())};
-  cl::opt<int64_t> steps{"steps", cl::desc("steps of the whole run, instead of the recipe's"), cl::init(0), cl::cat(flagCategory())};
-  cl::opt<int64_t> until{"until", cl::desc("save and stop after this step; --resume goes on"), cl::init(0), cl::cat(flagCategory())};
-  cl::opt<bool> dryRun{"dry-run", cl::desc("compile and print sizes, train nothing"), cl::cat(flagCategory())};
+  cl::list<std::string> sets{"set", cl::desc("set a size, a choice, or a key of the recipe"),
+                             cl::value_desc("name=value"), cl::cat(flagCategory())};
+  cl::list<std::string> plans{"plan", cl::desc("apply a plan"), cl::value_desc("[FILE:]NAME"),
+                              cl::cat(flagCategory())};
+  cl::opt<std::string> recipe{"recipe", cl::desc("which `train` block (default: the only one)"),
+                              cl::value_desc("NAME"), cl::cat(flagCategory())};
+  cl::opt<std::string> out{"out", cl::desc("run directory (default: runs/MODEL-DATE)"), cl::value_desc("DIR"),
+                           cl::cat(flagCategory())};
+  cl::opt<std::string> resume{"resume", cl::desc("go on with this run from its latest checkpoint"),
+                              cl::value_desc("RUN"), cl::cat(flagCategory())};
+  cl::opt<int64_t> steps{"steps", cl::desc("steps of the whole run, instead of the recipe's"), cl::init(0),
+                         cl::cat(flagCategory())};
+  cl::opt<int64_t> until{"until", cl::desc("save and stop after this step; --resume goes on"), cl::init(0),
+                         cl::cat(flagCategory())};
+  cl::opt<bool> dryRun{"dry-run", cl::desc("compile and print sizes, train nothing"),
+                       cl::cat(flagCategory())};
   DeviceFlags device;
 };
 
@@ -57,7 +65,8 @@ std::string bytesText(uint64_t bytes) {
 }
 
 /// What was compiled, and what memory it takes.
-void describe(rt::Console &console, const Program &program, const rt::Machine &machine, const MachineReport &report) {
+void describe(rt::Console &console, const Program &program, const rt::Machine &machine,
+              const MachineReport &report) {
   const rt::Executable &executable = machine.executable();
   int64_t parameters = 0;
   for (const lang::ParameterInfo &info : lang::parametersOf(program.model)) {
@@ -66,32 +75,40 @@ void describe(rt::Console &console, const Program &program, const rt::Machine &m
       count *= size;
     parameters += count;
   }
-  console.line(llvm::formatv("{0}: {1:N} parameters; {2} kernels ({3} compiled, {4} from the cache) in {5:F2} s; state {6}, arena {7}",
+  console.line(llvm::formatv("{0}: {1:N} parameters; {2} kernels ({3} compiled, {4} from the cache) in "
+                             "{5:F2} s; state {6}, arena {7}",
                              program.model.name, parameters, report.compile.kernels, report.compile.compiled,
                              report.compile.fromCache, report.seconds, bytesText(executable.stateBytes),
-                             bytesText(executable.arenaBytes)).str());
+                             bytesText(executable.arenaBytes))
+                   .str());
 }
 
 /// The checkpoint's shapes were checked; this says why a model can't be trained yet.
 absl::Status checkTrainable(const Program &program) {
   for (const rt::Optimizer &optimizer : program.recipe->optimizers)
     if (optimizer.kind == rt::Optimizer::Kind::Muon)
-      return absl::UnimplementedError("recipe " + program.recipe->name + ": muon is checked but not built yet; "
+      return absl::UnimplementedError("recipe " + program.recipe->name +
+                                      ": muon is checked but not built yet; "
                                       "use adamw (--set 'optimizer=adamw(lr = 3e-4)')");
   if (program.recipe->precision == rt::Recipe::Precision::Bf16)
-    return absl::UnimplementedError("recipe " + program.recipe->name + ": precision bf16 needs a GPU path, which this "
+    return absl::UnimplementedError("recipe " + program.recipe->name +
+                                    ": precision bf16 needs a GPU path, which this "
                                     "build has not; use auto or fp32");
   return absl::OkStatus();
 }
 
 int report(rt::Console &console, const rt::TrainSummary &summary, const rt::RunDirectory &run) {
   if (summary.eval)
-    console.line(llvm::formatv("held out: loss {0:F4}, perplexity {1:F2}, over {2:N} targets", summary.eval->loss,
-                               summary.eval->perplexity, summary.eval->targets).str());
-  console.line(llvm::formatv("step {0}/{1}: loss {2:F4}, {3:N} tokens, {4:F0} tokens/s, {5:F1} s{6}", summary.step,
-                             summary.totalSteps, summary.loss, summary.tokens, summary.tokensPerSecond, summary.seconds,
-                             summary.skipped ? absl::StrCat(", ", summary.skipped, " steps skipped") : std::string()).str());
-  console.line("run directory " + run.path() + ", IR after each pass in " + run.trail() + ", checkpoint " + summary.checkpoint);
+    console.line(llvm::formatv("held out: loss {0:F4}, perplexity {1:F2}, over {2:N} targets",
+                               summary.eval->loss, summary.eval->perplexity, summary.eval->targets)
+                     .str());
+  console.line(llvm::formatv(
+                   "step {0}/{1}: loss {2:F4}, {3:N} tokens, {4:F0} tokens/s, {5:F1} s{6}", summary.step,
+                   summary.totalSteps, summary.loss, summary.tokens, summary.tokensPerSecond, summary.seconds,
+                   summary.skipped ? absl::StrCat(", ", summary.skipped, " steps skipped") : std::string())
+                   .str());
+  console.line("run directory " + run.path() + ", IR after each pass in " + run.trail() + ", checkpoint " +
+               summary.checkpoint);
   if (!summary.interrupted)
     return 0;
   console.line("interrupted and saved; go on with: weft train --resume " + run.path());
@@ -139,7 +156,8 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
   if (flags.until > 0)
     train.until = flags.until;
   train.console = &console;
-  absl::StatusOr<rt::TrainSummary> summary = rt::train(**machine, recipe, *batches, held ? &*held : nullptr, *run, train);
+  absl::StatusOr<rt::TrainSummary> summary =
+      rt::train(**machine, recipe, *batches, held ? &*held : nullptr, *run, train);
   if (!summary.ok())
     return fail(summary.status());
   return report(console, *summary, *run);
@@ -150,9 +168,10 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
 int weft::trainCommand(int argc, const char **argv) {
   TrainFlags flags;
   addCompilerFlags();
-  if (!parseFlags(argc, argv, "trains a model as its recipe says",
-                  "  weft train models/tiny.weft --out runs/first\n  weft train models/gpt2.weft --set depth=6 --set "
-                  "steps=100 --dry-run\n  weft train --resume runs/first\n"))
+  if (!parseFlags(
+          argc, argv, "trains a model as its recipe says",
+          "  weft train models/tiny.weft --out runs/first\n  weft train models/gpt2.weft --set depth=6 --set "
+          "steps=100 --dry-run\n  weft train --resume runs/first\n"))
     return kUsage;
   if (flags.path.empty() == flags.resume.empty()) {
     llvm::errs() << "weft train: expected either MODEL.weft or --resume RUN\n";

@@ -39,12 +39,14 @@ const CommandEntry weft::kCommands[] = {
 const size_t weft::kCommandCount = std::size(kCommands);
 
 static void printHelp(llvm::raw_ostream &out) {
-  out << "weft: train transformers whose heads and layers are not all alike\n\nusage: weft COMMAND ... (weft COMMAND "
+  out << "weft: train transformers whose heads and layers are not all alike\n\nusage: weft COMMAND ... (weft "
+         "COMMAND "
          "--help explains one)\n\n";
   for (const CommandEntry &entry : kCommands)
     out << llvm::formatv("  {0,-10} {1}\n", entry.name, entry.summary);
   out << "\nweft opt, or weft called by the name weft-opt, runs passes on textual IR; weft --version\n";
-  out << "\nexamples:\n  weft train models/tiny.weft --out runs/first\n  weft generate runs/first --prompt \"It is a "
+  out << "\nexamples:\n  weft train models/tiny.weft --out runs/first\n  weft generate runs/first --prompt "
+         "\"It is a "
          "truth\"\n  weft compile models/tiny.weft --emit fused\n";
 }
 
@@ -125,8 +127,8 @@ static int dispatch(int argc, const char **argv) {
   for (const CommandEntry &entry : kCommands)
     names.emplace_back(entry.name);
   std::string close = lang::nearest(name, names);
-  llvm::errs() << "weft: no command '" << name << "'" << (close.empty() ? "" : "; did you mean '" + close + "'?")
-               << " (weft --help lists them)\n";
+  llvm::errs() << "weft: no command '" << name << "'"
+               << (close.empty() ? "" : "; did you mean '" + close + "'?") << " (weft --help lists them)\n";
   return kUsage;
 }
 
