@@ -35,6 +35,9 @@ absl::StatusOr<std::vector<Inputs>> readBatches(const std::string &path) {
            !value["tokens"].empty() && value["tokens"][0].is_array() && value.contains("targets");
   };
   rt::Json list = data->is_array() ? *data : rt::Json::array({*data});
+  if (list.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected at least one batch, found an empty list"));
   std::vector<Inputs> batches;
   for (const rt::Json &value : list) {
     if (!fits(value))
@@ -49,23 +52,33 @@ absl::StatusOr<std::vector<Inputs>> readBatches(const std::string &path) {
 }
 
 /// The port's tensor, filled from rows of numbers.
-absl::StatusOr<rt::Tensor> filled(const rt::Port &port, const Inputs &inputs) {
+/// Ids are below `bound`.
+absl::StatusOr<rt::Tensor> filled(const rt::Port &port, const Inputs &inputs, int64_t bound) {
   rt::Tensor tensor(port.type, port.shape);
   auto found = inputs.find(port.name);
   if (found == inputs.end() && port.name == "doc_start")
     return tensor;
   if (found == inputs.end())
     return absl::InvalidArgumentError(absl::StrCat("the data lacks `", port.name, "`"));
-  std::vector<double> numbers;
-  for (const rt::Json &row : found->second)
-    for (const rt::Json &number : row)
-      numbers.push_back(number.is_number() ? number.get<double>() : NAN);
-  if (static_cast<int64_t>(numbers.size()) != tensor.elements())
-    return absl::InvalidArgumentError(absl::StrCat("`", port.name, "`: expected ", tensor.elements(),
-                                                   " numbers of shape ", rt::describeShape(port.shape),
-                                                   ", found ", numbers.size()));
-  for (size_t i = 0; i < numbers.size(); ++i)
-    tensor.as<int32_t>()[i] = static_cast<int32_t>(numbers[i]);
+  const rt::Json &rows = found->second;
+  auto bad = [&](const std::string &expected) {
+    return absl::InvalidArgumentError(absl::StrCat("`", port.name, "` of the data: expected ", expected));
+  };
+  if (!rows.is_array() || static_cast<int64_t>(rows.size()) != port.shape[0])
+    return bad(absl::StrCat(port.shape[0], " rows"));
+  size_t place = 0;
+  for (const rt::Json &row : rows) {
+    if (!row.is_array() || static_cast<int64_t>(row.size()) != port.shape[1])
+      return bad(absl::StrCat("rows of ", port.shape[1], " numbers"));
+    for (const rt::Json &number : row) {
+      bool isTarget = port.name == "targets";
+      int64_t id = number.is_number_integer() ? number.get<int64_t>() : -2;
+      if (id < (isTarget ? -1 : 0) || id >= bound)
+        return bad(absl::StrCat("whole numbers from ", isTarget ? -1 : 0, " to ", bound - 1, ", found ",
+                                number.dump()));
+      tensor.as<int32_t>()[place++] = static_cast<int32_t>(id);
+    }
+  }
   return tensor;
 }
 
@@ -83,7 +96,8 @@ double scalar(const rt::Tensor &tensor) {
 
 class Stepper {
 public:
-  Stepper(rt::Machine &machine, const rt::Recipe &recipe) : machine(machine), recipe(recipe) {}
+  Stepper(rt::Machine &machine, const rt::Recipe &recipe, int64_t vocabulary)
+      : machine(machine), recipe(recipe), vocabulary(vocabulary) {}
 
   /// Loss (mean over counted targets) of one batch; gradients are added to the state.
   absl::StatusOr<double> micro(const Inputs &inputs);
@@ -100,14 +114,15 @@ private:
 
   rt::Machine &machine;
   const rt::Recipe &recipe;
-  int64_t counted = 1;
+  int64_t vocabulary, counted = 1;
 };
 
 absl::StatusOr<double> Stepper::micro(const Inputs &inputs) {
   const rt::Program &micro = program("micro");
   std::vector<rt::Tensor> tensors, results;
   for (const rt::Port &port : micro.inputs) {
-    absl::StatusOr<rt::Tensor> tensor = filled(port, inputs);
+    absl::StatusOr<rt::Tensor> tensor =
+        filled(port, inputs, port.name == "doc_start" ? port.shape[1] : vocabulary);
     if (!tensor.ok())
       return tensor.status();
     if (port.name == "targets") {
@@ -116,6 +131,8 @@ absl::StatusOr<double> Stepper::micro(const Inputs &inputs) {
     }
     tensors.push_back(std::move(*tensor));
   }
+  if (counted == 0)
+    return absl::InvalidArgumentError("every target of a batch is -1: there is no loss to take a mean of");
   results.emplace_back(micro.results[0].type, micro.results[0].shape);
   absl::Status status = machine.run("micro", tensors, results);
   if (!status.ok())
@@ -203,7 +220,10 @@ int weft::stepCommand(int argc, const char **argv) {
   if (absl::Status status = rt::initializeState(**machine, seed); !status.ok())
     return fail(status);
   rt::Recipe recipe = runtimeRecipe(**program);
-  Stepper stepper(**machine, recipe);
+  lang::Bindings names = (*program)->model.bindings();
+  auto vocab = names.find("vocab");
+  Stepper stepper(**machine, recipe,
+                  vocab == names.end() ? INT32_MAX : static_cast<int64_t>(vocab->second.number));
   std::map<std::string, rt::Tensor> tensors;
   rt::OrderedJson losses = rt::OrderedJson::array(), norms = rt::OrderedJson::array();
   for (int64_t step = 0; step < std::max<int64_t>(steps, 1); ++step) {
