@@ -3,9 +3,6 @@
 #include "passes/Fuse/Passes.h"
 #include "passes/Fuse/Regions.h"
 
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/xxhash.h"
-
 namespace weft {
 #define GEN_PASS_DEF_OUTLINEKERNELSPASS
 #include "passes/Fuse/Passes.h.inc"
@@ -59,13 +56,6 @@ static KernelOp makeKernel(OpBuilder &builder, Operation *op, ValueRange operand
   return kernel;
 }
 
-static std::string hashOf(KernelOp kernel) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  kernel->print(stream, OpPrintingFlags().useLocalScope());
-  return llvm::utohexstr(llvm::xxh3_64bits(stream.str()), /*LowerCase=*/true, 16);
-}
-
 namespace {
 struct OutlineKernels : weft::impl::OutlineKernelsPassBase<OutlineKernels> {
   void runOnOperation() override {
@@ -88,7 +78,7 @@ struct OutlineKernels : weft::impl::OutlineKernelsPassBase<OutlineKernels> {
         operands.push_back(operand);
     builder.setInsertionPoint(op->getParentOp());
     KernelOp kernel = makeKernel(builder, op, operands);
-    auto [entry, isNew] = known.try_emplace(hashOf(kernel));
+    auto [entry, isNew] = known.try_emplace(kernelHash(kernel));
     if (isNew) {
       entry->second = labelOf(op) + "_" + entry->first().take_front(8).str();
       kernel.setSymName(entry->second);

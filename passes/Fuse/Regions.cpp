@@ -2,6 +2,9 @@
 
 #include "passes/Fuse/Regions.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/xxhash.h"
+
 using namespace mlir;
 using namespace weft;
 
@@ -91,4 +94,11 @@ int64_t weft::chunksOf(const Domain &domain) {
   if (domain.rows.empty())
     return std::clamp<int64_t>(count / 16384, 1, 64);
   return std::clamp<int64_t>(count / 8, 1, 32);
+}
+
+std::string weft::kernelHash(KernelOp kernel) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  kernel->print(stream, OpPrintingFlags().useLocalScope());
+  return llvm::utohexstr(llvm::xxh3_64bits(stream.str()), /*LowerCase=*/true, 16);
 }

@@ -4,6 +4,7 @@
 #include "dialects/Weft/Weft.h"
 
 #include <optional>
+#include <string>
 
 namespace weft {
 
@@ -21,6 +22,10 @@ std::optional<Domain> domainOf(mlir::Operation *op);
 
 /// How many parts a kernel over `domain` is cut into: a function of sizes alone.
 int64_t chunksOf(const Domain &domain);
+
+/// 16 hex digits of a kernel as it prints: body, types and attributes, without
+/// locations. Hash before the kernel gets its name.
+std::string kernelHash(KernelOp kernel);
 
 /// The data axes that `type` starts with: [batch, pos], or fewer.
 llvm::SmallVector<mlir::StringAttr> leadingRows(mlir::RankedTensorType type);

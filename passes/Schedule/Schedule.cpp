@@ -15,9 +15,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "passes/Codegen/Codegen.h"
-
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/xxhash.h"
+#include "passes/Fuse/Regions.h"
 
 #include <set>
 
@@ -69,10 +67,7 @@ KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs,
   SmallVector<Value> results = body(inner, block.getArguments());
   YieldOp::create(inner, loc, results);
   kernel.setFunctionType(outer.getFunctionType(inputs, ValueRange(results).getTypes()));
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  kernel->print(stream, OpPrintingFlags().useLocalScope());
-  std::string hash = llvm::utohexstr(llvm::xxh3_64bits(stream.str()), true, 16);
+  std::string hash = kernelHash(kernel);
   std::string name = (label + "_" + StringRef(hash).take_front(8)).str();
   if (auto known = module.lookupSymbol<KernelOp>(name)) {
     kernel.erase();
