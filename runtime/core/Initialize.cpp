@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,11 +31,10 @@ Numbers numbersOf(const InitRule &rule, const Philox &philox) {
   switch (rule.kind) {
   case InitRule::Kind::Normal:
     return [=](int64_t begin, int64_t end, double *out) {
-      for (int64_t i = begin; i < end;) {
-        auto pair = philox.normals(i / 2);
-        for (int64_t half = i % 2; half < 2 && i < end; ++half, ++i)
-          *out++ = a * pair[half];
-      }
+      std::span<double> values(out, static_cast<size_t>(end - begin));
+      philox.normals(static_cast<uint64_t>(begin), values);
+      for (double &value : values)
+        value *= a;
     };
   case InitRule::Kind::Uniform:
     return [=](int64_t begin, int64_t end, double *out) {
@@ -121,8 +121,7 @@ void fillOrthogonal(Tensor &tensor, double gain, const Philox &philox) {
   int64_t count = std::min(rows, columns), size = std::max(rows, columns);
   // Vectors lie along the longer side: rows of a wide matrix, columns of a tall one.
   std::vector<double> vectors(count * size);
-  for (int64_t i = 0; i < count * size; ++i)
-    vectors[i] = philox.normal(i);
+  philox.normals(0, vectors);
   orthonormalize(vectors, count, size);
   fill(tensor, [&](int64_t begin, int64_t end, double *out) {
     for (int64_t i = begin; i < end; ++i) {

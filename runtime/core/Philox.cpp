@@ -1,9 +1,6 @@
 //===- Philox.cpp - Counter-based random numbers --------------------------===//
 #include "runtime/core/Philox.h"
 
-#include <cmath>
-#include <numbers>
-
 namespace weft::rt {
 
 std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
@@ -39,15 +36,5 @@ uint64_t Philox::bits(uint64_t index) const {
 }
 
 double Philox::uniform(uint64_t index) const { return static_cast<double>(bits(index) >> 11) * 0x1p-53; }
-
-std::array<double, 2> Philox::normals(uint64_t index) const {
-  auto words = block(index);
-  // One is added so that the logarithm never sees zero.
-  double u = static_cast<double>((join(words[0], words[1]) >> 11) + 1) * 0x1p-53;
-  double v = static_cast<double>(join(words[2], words[3]) >> 11) * 0x1p-53;
-  double radius = std::sqrt(-2 * std::log(u));
-  double angle = 2 * std::numbers::pi * v;
-  return {radius * std::cos(angle), radius * std::sin(angle)};
-}
 
 } // namespace weft::rt

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace weft::rt {
@@ -40,6 +41,9 @@ public:
   /// Both standard normals of block `index`, by Box-Muller in double:
   /// r cos(2 pi v), r sin(2 pi v), r = sqrt(-2 ln u), u in (0, 1].
   std::array<double, 2> normals(uint64_t index) const;
+
+  /// Normals number first, first + 1, ...: the same bits as normals(), many at once.
+  void normals(uint64_t first, std::span<double> out) const;
 
   /// Standard normal number `index`: half of block index / 2.
   double normal(uint64_t index) const { return normals(index / 2)[index % 2]; }

@@ -9,10 +9,11 @@ namespace weft::rt {
 
 absl::Status initializeState(Machine &machine, uint64_t seed) {
   for (const StateEntry &entry : machine.executable().states) {
-    Tensor value(entry.type, entry.shape); // zero
-    if (entry.role == StateEntry::Role::Parameter || entry.role == StateEntry::Role::Table)
-      if (absl::Status status = initialize(value, entry.init, entry.name, seed); !status.ok())
-        return absl::Status(status.code(), absl::StrCat("'", entry.name, "': ", status.message()));
+    if (entry.role != StateEntry::Role::Parameter && entry.role != StateEntry::Role::Table)
+      continue;
+    Tensor value(entry.type, entry.shape);
+    if (absl::Status status = initialize(value, entry.init, entry.name, seed); !status.ok())
+      return absl::Status(status.code(), absl::StrCat("'", entry.name, "': ", status.message()));
     if (absl::Status status = machine.writeState(entry.name, value); !status.ok())
       return status;
   }

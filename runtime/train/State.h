@@ -7,9 +7,9 @@
 
 namespace weft::rt {
 
-/// Every entry as its rule says (runtime/core/Initialize.h); gradients,
-/// moments and caches are zeroed. Errors: of the machine or the rule, with the
-/// entry's name.
+/// Parameters and tables of a machine that was just made, as their rules say
+/// (runtime/core/Initialize.h); all else is zero there already. Errors: of the
+/// machine or the rule, with the entry's name.
 absl::Status initializeState(Machine &machine, uint64_t seed);
 
 /// Zeroes the entries of `role`.
