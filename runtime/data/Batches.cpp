@@ -50,6 +50,14 @@ void fillRow(Batch &batch, int64_t row, const TokenStream &stream, const Packing
   std::fill(docStart + at, docStart + positions, static_cast<int32_t>(at));
 }
 
+void fillRow(Batch &batch, int64_t row, const Mqar &task, int64_t index) {
+  const auto positions = static_cast<size_t>(batch.tokens.shape[1]),
+             at = static_cast<size_t>(row) * positions;
+  task.row(index, batch.tokens.as<int32_t>().subspan(at, positions),
+           batch.targets.as<int32_t>().subspan(at, positions));
+  batch.counted += task.options().pairs;
+}
+
 } // namespace
 
 int64_t permuted(const Philox &philox, int64_t round, int64_t size, int64_t index) {
@@ -85,11 +93,7 @@ absl::StatusOr<TrainData> TrainData::make(std::shared_ptr<const TokenStream> str
         "training data has no target: ", stream->documents().size(), " documents with ", stream->size(),
         " tokens in all, and none gives a row of ", recipe.positions, " positions",
         recipe.longDrop ? "; long = split keeps documents longer than a row" : ""));
-  data.rowsPerStep = recipe.rows;
-  data.micros = recipe.microBatches;
-  data.rowsPerCall = recipe.rows / (recipe.microBatches * ranks);
-  data.rank = rank;
-  data.ranks = ranks;
+  data.divide(recipe, rank, ranks);
   double rows = static_cast<double>(recipe.rows), distinct = static_cast<double>(data.distinctRows());
   if (recipe.steps)
     data.recipeSteps = *recipe.steps;
@@ -100,13 +104,40 @@ absl::StatusOr<TrainData> TrainData::make(std::shared_ptr<const TokenStream> str
   return data;
 }
 
+void TrainData::divide(const Recipe &recipe, int64_t ofRank, int64_t ofRanks) {
+  rowsPerStep = recipe.rows;
+  micros = recipe.microBatches;
+  rowsPerCall = recipe.rows / (recipe.microBatches * ofRanks);
+  rank = ofRank;
+  ranks = ofRanks;
+}
+
+absl::StatusOr<TrainData> TrainData::make(std::shared_ptr<const Mqar> task, const Recipe &recipe,
+                                          int64_t rank, int64_t ranks) {
+  if (absl::Status status = checkShape(recipe, recipe.microBatches * ranks); !status.ok())
+    return status;
+  if (!recipe.steps && !recipe.tokens)
+    return absl::InvalidArgumentError(
+        "recipe: mqar draws new rows without end; say how long to train with steps or tokens");
+  TrainData data(nullptr, Packing(recipe.positions), recipe.seed);
+  data.task = std::move(task);
+  data.divide(recipe, rank, ranks);
+  data.recipeSteps =
+      recipe.steps ? *recipe.steps
+                   : static_cast<int64_t>(
+                         std::ceil(*recipe.tokens / static_cast<double>(recipe.rows * recipe.positions)));
+  return data;
+}
+
 absl::StatusOr<Batch> TrainData::at(int64_t step, int64_t micro) const {
   if (step < 0 || micro < 0 || micro >= micros)
     return absl::OutOfRangeError(absl::StrCat("no batch at step ", step, ", micro-batch ", micro,
                                               ": steps start at 0 and micro-batches end at ", micros - 1));
   Batch batch = emptyBatch(rowsPerCall, positions());
   int64_t first = step * rowsPerStep + (micro * ranks + rank) * rowsPerCall;
-  for (int64_t r = 0; r < rowsPerCall; ++r) {
+  for (int64_t r = 0; task && r < rowsPerCall; ++r)
+    fillRow(batch, r, *task, first + r);
+  for (int64_t r = 0; !task && r < rowsPerCall; ++r) {
     int64_t epoch = (first + r) / distinctRows(), index = (first + r) % distinctRows();
     fillRow(batch, r, *stream, packing, packing.row(permuted(philox, epoch, distinctRows(), index)));
   }
@@ -132,8 +163,23 @@ absl::StatusOr<EvalData> EvalData::make(std::shared_ptr<const TokenStream> strea
   return data;
 }
 
+absl::StatusOr<EvalData> EvalData::make(std::shared_ptr<const Mqar> task, const Recipe &recipe,
+                                        int64_t rows) {
+  if (absl::Status status = checkShape(recipe, 1); !status.ok())
+    return status;
+  EvalData data(nullptr, Packing(recipe.positions));
+  data.usedRows = task->options().rows;
+  if (recipe.evalRows > 0)
+    data.usedRows = std::min(data.usedRows, recipe.evalRows);
+  data.task = std::move(task);
+  data.rowsPerBatch = rows > 0 ? rows : std::max<int64_t>(1, recipe.rows / recipe.microBatches);
+  return data;
+}
+
 int64_t EvalData::batches() const { return (usedRows + rowsPerBatch - 1) / rowsPerBatch; }
-int64_t EvalData::targets() const { return packing.inputs(usedRows); }
+int64_t EvalData::targets() const {
+  return task ? usedRows * task->options().pairs : packing.inputs(usedRows);
+}
 
 absl::StatusOr<Batch> EvalData::at(int64_t index) const {
   if (index < 0 || index >= batches())
@@ -142,9 +188,28 @@ absl::StatusOr<Batch> EvalData::at(int64_t index) const {
   Batch batch = emptyBatch(rowsPerBatch, positions());
   for (int64_t r = 0; r < rowsPerBatch; ++r) {
     int64_t row = index * rowsPerBatch + r;
-    fillRow(batch, r, *stream, packing, row < usedRows ? packing.row(row) : std::span<const Piece>());
+    if (task && row < usedRows)
+      fillRow(batch, r, *task, row);
+    if (!task)
+      fillRow(batch, r, *stream, packing, row < usedRows ? packing.row(row) : std::span<const Piece>());
   }
   return batch;
+}
+
+absl::StatusOr<std::vector<int64_t>> EvalData::targetPlaces(int64_t index) const {
+  if (index < 0 || index >= batches())
+    return absl::OutOfRangeError(
+        absl::StrCat("no evaluation batch ", index, ": there are ", batches(), ", counted from 0"));
+  std::vector<int64_t> places(static_cast<size_t>(rowsPerBatch * positions()), -1);
+  for (int64_t r = 0; r < rowsPerBatch && !task; ++r) {
+    int64_t row = index * rowsPerBatch + r, at = r * positions();
+    if (row >= usedRows)
+      break;
+    for (const Piece &piece : packing.row(row))
+      for (int64_t i = 0; i < piece.length; ++i)
+        places[static_cast<size_t>(at++)] = piece.begin + i + 1;
+  }
+  return places;
 }
 
 } // namespace weft::rt

@@ -22,6 +22,7 @@
 #include "runtime/Recipe.h"
 #include "runtime/Tensor.h"
 #include "runtime/core/Philox.h"
+#include "runtime/data/Mqar.h"
 #include "runtime/data/Packing.h"
 #include "runtime/data/TokenStream.h"
 
@@ -46,6 +47,10 @@ public:
   /// Errors: InvalidArgument ("need 1025 tokens ..., found 500").
   static absl::StatusOr<TrainData> make(std::shared_ptr<const TokenStream> stream, const Recipe &recipe,
                                         int64_t rank = 0, int64_t ranks = 1);
+  /// Rows of a task that never runs out: row g of all rows ever drawn is row g of
+  /// the task. Errors: InvalidArgument when `recipe` does not say how long to train.
+  static absl::StatusOr<TrainData> make(std::shared_ptr<const Mqar> task, const Recipe &recipe,
+                                        int64_t rank = 0, int64_t ranks = 1);
 
   /// Micro-batch `micro` of step `step` (from 0). Row g of all rows ever drawn,
   /// g = step x rows + its place in the step, is row g mod distinctRows() of
@@ -58,7 +63,9 @@ public:
   int64_t stepsPerEpoch() const;
   /// Steps of the recipe: `steps`, or enough for `tokens`, or for `epochs`.
   int64_t steps() const;
-  int64_t distinctRows() const { return packing.rows(); }
+  int64_t distinctRows() const { return task ? INT64_MAX : packing.rows(); }
+  /// Inputs that `long = drop` left out, over all documents.
+  int64_t droppedTokens() const { return packing.dropped(); }
   int64_t rows() const { return rowsPerCall; } // of one micro-batch on one rank
   int64_t positions() const { return packing.positions(); }
   int64_t microBatches() const { return micros; }
@@ -69,7 +76,10 @@ private:
   TrainData(std::shared_ptr<const TokenStream> stream, Packing packing, uint64_t seed)
       : stream(std::move(stream)), packing(std::move(packing)), philox(seed, "data/shuffle") {}
 
+  void divide(const Recipe &recipe, int64_t rank, int64_t ranks);
+
   std::shared_ptr<const TokenStream> stream;
+  std::shared_ptr<const Mqar> task; // instead of a stream
   Packing packing;
   Philox philox;
   int64_t rowsPerStep = 1, rowsPerCall = 1, micros = 1, rank = 0, ranks = 1;
@@ -84,11 +94,18 @@ public:
   /// the first rows only. `rows` 0: recipe.rows / recipe.microBatches.
   static absl::StatusOr<EvalData> make(std::shared_ptr<const TokenStream> stream, const Recipe &recipe,
                                        int64_t rows = 0);
+  /// The first task->options().rows rows of a task.
+  static absl::StatusOr<EvalData> make(std::shared_ptr<const Mqar> task, const Recipe &recipe,
+                                       int64_t rows = 0);
 
   int64_t batches() const;
   /// Errors: OutOfRange.
   absl::StatusOr<Batch> at(int64_t batch) const;
   int64_t targets() const; // over all batches
+  /// For each slot of a batch, where in the stream its target stands; -1 where
+  /// there is none, and for rows of a task. Errors: OutOfRange.
+  absl::StatusOr<std::vector<int64_t>> targetPlaces(int64_t batch) const;
+  const TokenStream *tokens() const { return stream.get(); } // null: rows of a task
   int64_t rows() const { return rowsPerBatch; }
   int64_t positions() const { return packing.positions(); }
 
@@ -97,6 +114,7 @@ private:
       : stream(std::move(stream)), packing(std::move(packing)) {}
 
   std::shared_ptr<const TokenStream> stream;
+  std::shared_ptr<const Mqar> task; // instead of a stream
   Packing packing;
   int64_t rowsPerBatch = 1, usedRows = 0;
 };

@@ -113,6 +113,52 @@ absl::Status holdOutEnd(Dataset &data, double fraction) {
   return absl::OkStatus();
 }
 
+/// The task that `source` names, or null when it names documents.
+absl::StatusOr<std::shared_ptr<const Mqar>> taskOf(const std::string &source, const Recipe &recipe,
+                                                   int64_t vocabulary, bool test) {
+  MqarOptions given;
+  given.length = recipe.positions;
+  given.seed = recipe.seed;
+  given.vocabulary = vocabulary > 0 ? vocabulary : given.vocabulary;
+  given.test = test;
+  absl::StatusOr<std::optional<MqarOptions>> options = parseMqar(source, given);
+  if (!options.ok())
+    return options.status();
+  if (!options->has_value())
+    return std::shared_ptr<const Mqar>();
+  if (vocabulary > 0 && (*options)->vocabulary > vocabulary)
+    return absl::InvalidArgumentError(absl::StrCat("\"", source, "\" draws ids up to ",
+                                                   (*options)->vocabulary,
+                                                   ", but the model's vocabulary has ", vocabulary));
+  absl::StatusOr<Mqar> task = Mqar::make(**options);
+  if (!task.ok())
+    return task.status();
+  return std::make_shared<const Mqar>(*std::move(task));
+}
+
+/// Tasks among the sources of `recipe`. Errors: a task beside other sources.
+absl::Status loadTasks(Dataset &data, const Recipe &recipe, int64_t vocabulary) {
+  for (const std::string &source : recipe.data) {
+    absl::StatusOr<std::shared_ptr<const Mqar>> task = taskOf(source, recipe, vocabulary, false);
+    if (!task.ok())
+      return task.status();
+    if (*task && recipe.data.size() > 1)
+      return absl::InvalidArgumentError(
+          absl::StrCat("recipe: data = \"", source, "\" stands beside other sources; it must stand alone"));
+    data.trainTask = *task;
+  }
+  if (recipe.heldOut.kind == HeldOut::Kind::LastFraction && data.trainTask)
+    return absl::InvalidArgumentError(
+        "recipe: mqar has no end that could be held out; hold out a task of its "
+        "own: held_out = \"builtin:mqar/pairs=8,rows=1000\"");
+  if (recipe.heldOut.kind != HeldOut::Kind::Source)
+    return absl::OkStatus();
+  absl::StatusOr<std::shared_ptr<const Mqar>> task = taskOf(recipe.heldOut.source, recipe, vocabulary, true);
+  if (task.ok())
+    data.heldOutTask = *task;
+  return task.status();
+}
+
 } // namespace
 
 absl::StatusOr<std::vector<std::string>> expandSources(const std::vector<std::string> &sources,
@@ -180,7 +226,10 @@ absl::StatusOr<Dataset> loadDataset(const Recipe &recipe, int64_t vocabulary, co
   int64_t ids = vocabulary > 0 ? vocabulary : data.tokenizer->vocabulary();
   if (absl::Status status = checkVocabulary(*data.tokenizer, ids); !status.ok())
     return status;
-  absl::StatusOr<std::vector<std::string>> names = expandSources(recipe.data, folder);
+  if (absl::Status status = loadTasks(data, recipe, vocabulary); !status.ok())
+    return status;
+  absl::StatusOr<std::vector<std::string>> names =
+      expandSources(data.trainTask ? std::vector<std::string>() : recipe.data, folder);
   if (!names.ok())
     return names.status();
   auto read = [&](const std::vector<std::string> &sources) -> absl::StatusOr<Stream> {
@@ -189,7 +238,7 @@ absl::StatusOr<Dataset> loadDataset(const Recipe &recipe, int64_t vocabulary, co
       return stream.status();
     return std::make_shared<const TokenStream>(*std::move(stream));
   };
-  if (recipe.heldOut.kind == HeldOut::Kind::Source) {
+  if (recipe.heldOut.kind == HeldOut::Kind::Source && !data.heldOutTask) {
     absl::StatusOr<std::vector<std::string>> held = expandSources({recipe.heldOut.source}, folder);
     if (!held.ok())
       return held.status();
@@ -200,6 +249,8 @@ absl::StatusOr<Dataset> loadDataset(const Recipe &recipe, int64_t vocabulary, co
       return stream.status();
     data.heldOut = *stream;
   }
+  if (data.trainTask)
+    return data;
   if (names->empty())
     return absl::InvalidArgumentError(absl::StrCat("recipe: nothing is left to train on: held_out = \"",
                                                    recipe.heldOut.source, "\" takes every source of data"));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/Recipe.h"
+#include "runtime/data/Mqar.h"
 #include "runtime/data/TokenStream.h"
 #include "runtime/data/Tokenizer.h"
 
@@ -47,11 +48,14 @@ absl::StatusOr<TokenStream> readTokens(const std::vector<std::string> &expanded,
 struct Dataset {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<const TokenStream> train;
-  std::shared_ptr<const TokenStream> heldOut; // null when nothing is held out
+  std::shared_ptr<const TokenStream> heldOut;         // null when nothing is held out
+  std::shared_ptr<const Mqar> trainTask, heldOutTask; // `builtin:mqar/...`: instead of a stream
 };
 
 /// The data of a recipe. What is held out by name is left out of training; a
 /// share of the end is cut at a token: round(share x tokens), at least 2.
+/// `builtin:mqar/pairs=8` (runtime/data/Mqar.h) draws rows of the recipe's
+/// length; held out, it draws others.
 /// `vocabulary`: the model's, or 0 for the tokenizer's; `folder`: where relative
 /// paths start, "" for the working folder.
 /// Errors: InvalidArgument when the tokenizer has more ids than `vocabulary`,

@@ -29,7 +29,8 @@ namespace {
 
 /// The inputs of each document: all tokens but the last, which is a target
 /// only, unless the recipe counts the target across the document's end.
-std::vector<Piece> inputsOf(const TokenStream &stream, const Recipe &recipe, bool training) {
+std::vector<Piece> inputsOf(const TokenStream &stream, const Recipe &recipe, bool training,
+                            int64_t &dropped) {
   if (!recipe.documentsApart)
     return {{0, std::max<int64_t>(stream.size() - 1, 0)}};
   std::vector<Piece> result;
@@ -37,6 +38,7 @@ std::vector<Piece> inputsOf(const TokenStream &stream, const Recipe &recipe, boo
     bool counts = recipe.boundaryCount && doc.begin + doc.length < stream.size();
     int64_t length = counts ? doc.length : doc.length - 1;
     bool drop = training && recipe.longDrop && length > recipe.positions;
+    dropped += drop ? length : 0;
     if (length > 0 && !drop)
       result.push_back({doc.begin, length});
   }
@@ -99,10 +101,13 @@ Packing packWhole(const std::vector<Piece> &documents, int64_t positions) {
 } // namespace
 
 Packing pack(const TokenStream &stream, const Recipe &recipe, bool training) {
-  std::vector<Piece> documents = inputsOf(stream, recipe, training);
-  if (recipe.documentsApart && recipe.packWhole)
-    return packWhole(documents, recipe.positions);
-  Packing packing = packSplit(documents, recipe.positions);
+  int64_t dropped = 0;
+  std::vector<Piece> documents = inputsOf(stream, recipe, training, dropped);
+  bool whole = recipe.documentsApart && recipe.packWhole;
+  Packing packing = whole ? packWhole(documents, recipe.positions) : packSplit(documents, recipe.positions);
+  packing.drop(dropped);
+  if (whole)
+    return packing;
   int64_t rows = packing.rows();
   bool shortLast = rows > 0 && packing.inputs(rows) % recipe.positions != 0;
   if (training && !recipe.documentsApart && shortLast)

@@ -26,6 +26,9 @@ public:
     int64_t begin = row == 0 ? 0 : ends[row - 1];
     return std::span(pieces).subspan(begin, ends[row] - begin);
   }
+  /// Inputs of the documents that `long = drop` left out.
+  int64_t dropped() const { return left; }
+  void drop(int64_t inputs) { left += inputs; }
   /// Inputs, which is targets, of rows [0, rows).
   int64_t inputs(int64_t rows) const;
 
@@ -34,7 +37,7 @@ public:
   void dropLastRow();
 
 private:
-  int64_t width;
+  int64_t width, left = 0;
   std::vector<Piece> pieces;
   std::vector<int64_t> ends; // of each row's pieces
 };

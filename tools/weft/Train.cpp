@@ -2,7 +2,7 @@
 
 #include "tools/weft/Command.h"
 
-#include "runtime/data/Corpus.h"
+#include "runtime/data/Rows.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Train.h"
 
@@ -85,11 +85,6 @@ void describe(rt::Console &console, const Program &program, const rt::Machine &m
 
 /// The checkpoint's shapes were checked; this says why a model can't be trained yet.
 absl::Status checkTrainable(const Program &program) {
-  for (const rt::Optimizer &optimizer : program.recipe->optimizers)
-    if (optimizer.kind == rt::Optimizer::Kind::Muon)
-      return absl::UnimplementedError("recipe " + program.recipe->name +
-                                      ": muon is checked but not built yet; "
-                                      "use adamw (--set 'optimizer=adamw(lr = 3e-4)')");
   if (program.recipe->precision == rt::Recipe::Precision::Bf16)
     return absl::UnimplementedError("recipe " + program.recipe->name +
                                     ": precision bf16 needs a GPU path, which this "
@@ -121,16 +116,12 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
   absl::StatusOr<rt::Dataset> data = rt::loadDataset(recipe, vocabularyOf(program.model), folder);
   if (!data.ok())
     return fail(data.status());
-  absl::StatusOr<rt::TrainData> batches = rt::TrainData::make(data->train, recipe);
+  absl::StatusOr<rt::TrainData> batches = rt::trainRows(*data, recipe);
   if (!batches.ok())
     return fail(batches.status());
-  std::optional<rt::EvalData> held;
-  if (data->heldOut) {
-    absl::StatusOr<rt::EvalData> made = rt::EvalData::make(data->heldOut, recipe);
-    if (!made.ok())
-      return fail(made.status());
-    held = std::move(*made);
-  }
+  absl::StatusOr<std::optional<rt::EvalData>> held = rt::heldOutRows(*data, recipe);
+  if (!held.ok())
+    return fail(held.status());
   PipelineOptions options = shapesOf(recipe);
   options.programs = {"micro", "update", "eval"};
   rt::Console console;
@@ -157,7 +148,7 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
     train.until = flags.until;
   train.console = &console;
   absl::StatusOr<rt::TrainSummary> summary =
-      rt::train(**machine, recipe, *batches, held ? &*held : nullptr, *run, train);
+      rt::train(**machine, recipe, *batches, held->has_value() ? &**held : nullptr, *run, train);
   if (!summary.ok())
     return fail(summary.status());
   return report(console, *summary, *run);
