@@ -13,9 +13,9 @@ namespace weft::lang {
 
 const std::vector<std::string> &recipeKeys() {
   static const std::vector<std::string> keys = {
-      "data",  "held_out", "tokenizer", "documents", "boundary", "packing",  "long", "batch",
-      "steps", "tokens",   "epochs",    "optimizer", "decay_on", "schedule", "clip", "eval",
-      "save",  "log",      "precision", "regions",   "watch",    "seed"};
+      "data",  "held_out", "portion", "tokenizer", "documents", "boundary",    "packing",  "long",
+      "batch", "steps",    "tokens",  "epochs",    "optimizer", "rate_factor", "decay_on", "schedule",
+      "clip",  "eval",     "save",    "log",       "precision", "regions",     "watch",    "seed"};
   return keys;
 }
 
@@ -286,9 +286,10 @@ std::vector<ast::Option> withOverrides(const std::vector<ast::Option> &options, 
   std::vector<ast::Option> result = options;
   for (const auto &[key, value] : overrides) {
     Diagnostics local;
-    ast::File parsed = parseText(
-        absl::StrCat("--set ", key, "=", value),
-        absl::StrCat("train set for model_ {\n", key, " = ", overrideText(key, value), "\n}\n"), sources, local);
+    ast::File parsed =
+        parseText(absl::StrCat("--set ", key, "=", value),
+                  absl::StrCat("train set for model_ {\n", key, " = ", overrideText(key, value), "\n}\n"),
+                  sources, local);
     if (local.hasErrors() || parsed.trains.size() != 1 || parsed.trains[0].options.size() != 1) {
       diagnostics
           .errorAnywhere(Code::W0514,

@@ -22,6 +22,9 @@ rt::Recipe RecipeReader::read() {
   readBatch(recipe);
   readLength(recipe);
   readOptimizers(recipe);
+  const double factor = reader.number("rate_factor", 1, {0, std::numeric_limits<double>::infinity(), true});
+  for (rt::Optimizer &optimizer : recipe.optimizers)
+    optimizer.lr *= factor;
   readDecay(recipe);
   readSchedule(recipe);
   readClip(recipe);
@@ -58,6 +61,7 @@ void RecipeReader::readData(rt::Recipe &recipe) {
     } else if (terms.size() != 1 || !isWord(terms[0], "none"))
       reader.bad(held->place, "held_out", heldText);
   }
+  recipe.portion = reader.share("portion", 1, {0, 1, true});
   const char *tokenizerText = "bytes, gpt2, gpt2(N) or a file name in double quotes";
   if (const Term *term = reader.term("tokenizer", tokenizerText)) {
     bool cut = term->kind == Term::Kind::Call && term->text == "gpt2" && term->arguments.size() == 1 &&

@@ -70,6 +70,7 @@ struct Recipe {
   std::string text; // the source of the train statement, for run.weft
   std::vector<std::string> data;
   HeldOut heldOut;
+  double portion = 1; // share of the training tokens, from the start, that is used
   std::string tokenizer = "bytes";                   // bytes | gpt2 | gpt2(N) | a file
   int64_t tokenizerCut = 0;                          // N of gpt2(N), or 0
   bool documentsApart = true;                        // apart | joined

@@ -261,6 +261,10 @@ absl::StatusOr<Dataset> loadDataset(const Recipe &recipe, int64_t vocabulary, co
   if (recipe.heldOut.kind == HeldOut::Kind::LastFraction)
     if (absl::Status status = holdOutEnd(data, recipe.heldOut.fraction); !status.ok())
       return status;
+  if (recipe.portion < 1) {
+    auto tokens = static_cast<int64_t>(std::ceil(recipe.portion * static_cast<double>(data.train->size())));
+    data.train = std::make_shared<const TokenStream>(data.train->slice(0, tokens));
+  }
   return data;
 }
 

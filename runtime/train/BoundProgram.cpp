@@ -40,22 +40,6 @@ const Program *findProgram(const Executable &executable, const std::string &name
   return nullptr;
 }
 
-double floatAt(const Tensor &tensor, int64_t index) {
-  switch (tensor.type) {
-  case ElementType::F32:
-    return tensor.as<float>()[index];
-  case ElementType::F64:
-    return tensor.as<double>()[index];
-  case ElementType::BF16:
-    return std::bit_cast<float>(uint32_t{tensor.as<uint16_t>()[index]} << 16);
-  case ElementType::I32:
-    return tensor.as<int32_t>()[index];
-  case ElementType::I64:
-    return static_cast<double>(tensor.as<int64_t>()[index]);
-  }
-  return 0;
-}
-
 bool allFinite(const Tensor &tensor) {
   if (tensor.type == ElementType::I32 || tensor.type == ElementType::I64)
     return true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "runtime/Machine.h"
+#include "runtime/core/Floats.h"
 
 #include <string>
 #include <vector>
@@ -37,9 +38,6 @@ private:
 
 /// The program `name` of `executable`, or null.
 const Program *findProgram(const Executable &executable, const std::string &name);
-
-/// Element `index` of an F32, F64 or BF16 tensor.
-double floatAt(const Tensor &tensor, int64_t index);
 
 /// Whether all elements are finite; other than float types always are.
 bool allFinite(const Tensor &tensor);

@@ -10,25 +10,75 @@
 
 namespace weft::rt {
 
-absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data) {
+namespace {
+
+/// `batch` with only the targets whose label is `region`.
+Batch masked(const Batch &batch, const std::vector<int64_t> &places, const RegionLabels &labels,
+             size_t region) {
+  Batch part = batch;
+  std::span<int32_t> targets = part.targets.as<int32_t>();
+  part.counted = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (places[i] >= 0 && labels.at(places[i]) == region)
+      ++part.counted;
+    else
+      targets[i] = -1;
+  }
+  return part;
+}
+
+/// Adds a batch to the regions, one run for each that it has targets of.
+absl::Status addRegions(BoundProgram &program, const EvalData &data, int64_t index,
+                        const RegionLabels &labels, const Batch &batch, std::vector<RegionLoss> &regions) {
+  absl::StatusOr<std::vector<int64_t>> places = data.targetPlaces(index);
+  if (!places.ok())
+    return places.status();
+  for (size_t region = 0; region < regions.size(); ++region) {
+    Batch part = masked(batch, *places, labels, region);
+    const int64_t counted = part.counted;
+    if (counted == 0)
+      continue;
+    absl::StatusOr<double> sum = runOnBatch(program, std::move(part));
+    if (!sum.ok())
+      return sum.status();
+    regions[region].targets += counted;
+    regions[region].lossSum += *sum;
+  }
+  return absl::OkStatus();
+}
+
+} // namespace
+
+absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data, const RegionLabels *labels) {
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<BoundProgram> program = BoundProgram::bind(machine, "eval");
   if (!program.ok())
     return program.status();
+  if (labels && !data.tokens())
+    return absl::InvalidArgumentError("regions are parts of documents, and rows of a task are none");
   Reducer reducer;
+  EvalResult result;
+  for (size_t region = 0; labels && region < labels->names().size(); ++region)
+    result.regions.push_back({labels->names()[region], 0, 0});
   for (int64_t i = 0; i < data.batches(); ++i) {
     absl::StatusOr<Batch> batch = data.at(i);
     if (!batch.ok())
       return batch.status();
+    if (labels) {
+      if (absl::Status status = addRegions(*program, data, i, *labels, *batch, result.regions); !status.ok())
+        return status;
+      continue;
+    }
     const int64_t counted = batch->counted;
     absl::StatusOr<double> sum = runOnBatch(*program, *std::move(batch));
     if (!sum.ok())
       return sum.status();
     reducer.add(*sum, counted);
   }
+  for (const RegionLoss &region : result.regions)
+    reducer.add(region.lossSum, region.targets);
   if (reducer.targets() == 0)
     return absl::InvalidArgumentError("the held-out text has no target: expected at least 2 tokens");
-  EvalResult result;
   result.loss = reducer.mean();
   result.perplexity = std::exp(result.loss);
   result.targets = reducer.targets();
@@ -37,12 +87,29 @@ absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data) {
   return result;
 }
 
+OrderedJson regionsJson(const EvalResult &result) {
+  OrderedJson list = OrderedJson::array();
+  const auto targets = static_cast<double>(result.targets);
+  for (const RegionLoss &region : result.regions) {
+    const auto count = static_cast<double>(region.targets);
+    list.push_back({{"name", region.name},
+                    {"targets", region.targets},
+                    {"loss", region.lossSum / count},
+                    {"share", count / targets},
+                    {"loss_share", region.lossSum / (result.loss * targets)}});
+  }
+  return list;
+}
+
 OrderedJson toJson(const EvalResult &result) {
-  return {{"loss", result.loss},
-          {"perplexity", result.perplexity},
-          {"targets", result.targets},
-          {"tokens", result.tokens},
-          {"seconds", result.seconds}};
+  OrderedJson json = {{"loss", result.loss},
+                      {"perplexity", result.perplexity},
+                      {"targets", result.targets},
+                      {"tokens", result.tokens},
+                      {"seconds", result.seconds}};
+  if (!result.regions.empty())
+    json["regions"] = regionsJson(result);
+  return json;
 }
 
 } // namespace weft::rt

@@ -4,24 +4,41 @@
 #include "runtime/Machine.h"
 #include "runtime/core/Json.h"
 #include "runtime/data/Batches.h"
+#include "runtime/measure/Regions.h"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace weft::rt {
 
 /// `loss`: sum over all counted targets / their number (nats); perplexity =
 /// exp(loss). `tokens`: slots run, rows x positions of all batches.
+struct RegionLoss {
+  std::string name;
+  int64_t targets = 0;
+  double lossSum = 0; // nats
+};
+
 struct EvalResult {
   double loss = 0, perplexity = 0;
   int64_t targets = 0, tokens = 0;
   double seconds = 0;
+  std::vector<RegionLoss> regions; // in the labels' order; empty without labels
 };
 
 /// Runs program `eval` over every batch of `data`: every target counts once.
 /// Errors: of the machine and the data; InvalidArgument without targets.
-absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data);
+/// With `labels` of data.tokens(), each batch runs once for each region that it
+/// has targets of, and the loss is the sum over regions.
+absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data,
+                                    const RegionLabels *labels = nullptr);
 
-/// {"loss","perplexity","targets","tokens","seconds"}
+/// {"loss","perplexity","targets","tokens","seconds"}; with regions also
+/// "regions": [{"name","targets","loss","share","loss_share"}].
 OrderedJson toJson(const EvalResult &result);
+/// The list under "regions". `loss` is null where a region has no target;
+/// shares of targets and of loss sum to 1; the sum of share x loss is the loss.
+OrderedJson regionsJson(const EvalResult &result);
 
 } // namespace weft::rt

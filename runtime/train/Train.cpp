@@ -40,7 +40,7 @@ CheckpointInfo Trainer::info() const {
   info.rows = data.tokensPerStep() / data.positions();
   info.positions = data.positions();
   info.source = run.source();
-  info.decisions = options.decisions;
+  info.decisions = options.decisionsNow ? options.decisionsNow() : options.decisions;
   return info;
 }
 
@@ -81,16 +81,24 @@ absl::Status Trainer::begin() {
     if (checkpoint.ok())
       return resumeFrom(*checkpoint);
     console.line(absl::StrCat("no checkpoint in '", run.path(), "' yet: starting from step 0"));
-    return run.trimLog(0);
+    if (absl::Status status = run.trimLog(-1); !status.ok())
+      return status;
   }
-  return absl::OkStatus();
+  if (data.droppedTokens() == 0)
+    return absl::OkStatus();
+  console.line(absl::StrCat("long = drop left out ", data.droppedTokens(),
+                            " tokens of documents longer than ", data.positions(), " positions"));
+  return run.log({{"kind", "data"}, {"step", 0}, {"dropped_tokens", data.droppedTokens()}});
 }
 
 absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
   absl::StatusOr<CheckpointInfo> saved = readCheckpointInfo(checkpoint);
   if (!saved.ok())
     return saved.status();
-  if (absl::Status status = loadCheckpoint(checkpoint, machine, LoadPart::ParametersAndMoments); !status.ok())
+  if (absl::Status status = options.fill
+                                ? options.fill(machine)
+                                : loadCheckpoint(checkpoint, machine, LoadPart::ParametersAndMoments);
+      !status.ok())
     return status;
   const CheckpointInfo now = info();
   if (saved->totalSteps != now.totalSteps)
@@ -103,7 +111,8 @@ absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
     console.line(
         absl::StrFormat("warning: a batch was %d x %d, now %d x %d: rows already seen may come again",
                         saved->rows, saved->positions, now.rows, now.positions));
-  summary.step = savedStep = saved->step;
+  summary.step = saved->step;
+  savedStep = options.fill ? -1 : saved->step;
   summary.tokens = saved->tokens;
   summary.skipped = saved->skipped;
   summary.checkpoint = checkpoint;
@@ -115,6 +124,9 @@ absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
 absl::StatusOr<TrainSummary> Trainer::go() {
   if (absl::Status status = begin(); !status.ok())
     return status;
+  if (options.resume && options.fill) // what was decided is on disk before the next step
+    if (absl::Status status = save(); !status.ok())
+      return status;
   const int64_t end = std::min(summary.totalSteps, options.until.value_or(summary.totalSteps));
   while (summary.step < end) {
     absl::StatusOr<Step> done = step(summary.step + 1);
@@ -130,6 +142,10 @@ absl::StatusOr<TrainSummary> Trainer::go() {
     if (recipe.saveEvery > 0 && summary.step % recipe.saveEvery == 0)
       if (absl::Status status = save(); !status.ok())
         return status;
+    if (options.trigger && options.trigger(summary.step, done->loss)) {
+      summary.triggered = true;
+      break;
+    }
     if (!last && options.stop && options.stop()) {
       summary.interrupted = true;
       break;
@@ -165,18 +181,36 @@ absl::Status Trainer::logStep(const Step &step) {
 }
 
 absl::Status Trainer::runEval() {
-  if (!eval || evaluatedStep == summary.step)
+  if (evaluatedStep == summary.step)
     return absl::OkStatus();
-  absl::StatusOr<EvalResult> result = evaluate(machine, *eval);
+  if (absl::Status status = logWatched(); !status.ok())
+    return status;
+  if (!eval)
+    return absl::OkStatus();
+  absl::StatusOr<EvalResult> result = evaluate(machine, *eval, options.regions.get());
   if (!result.ok())
     return result.status();
-  evaluatedStep = summary.step;
   summary.eval = *result;
   console.line(absl::StrFormat("step %d: held-out loss %.4f, perplexity %.2f, %d targets, %s", summary.step,
                                result->loss, result->perplexity, result->targets,
                                describeSeconds(result->seconds)));
-  return run.log(
-      toJson(EvalLine{summary.step, result->loss, result->perplexity, result->targets, result->seconds}));
+  OrderedJson line =
+      toJson(EvalLine{summary.step, result->loss, result->perplexity, result->targets, result->seconds});
+  if (!result->regions.empty())
+    line["regions"] = regionsJson(*result);
+  return run.log(line);
+}
+
+absl::Status Trainer::logWatched() {
+  evaluatedStep = summary.step;
+  for (const Watched &watched : options.watch) {
+    absl::StatusOr<WatchValues> values = watch(watched, machine);
+    if (!values.ok())
+      return values.status();
+    if (absl::Status status = run.log(toJson(summary.step, watched, *values)); !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Trainer::save() {

@@ -12,6 +12,7 @@
 #include "runtime/Machine.h"
 #include "runtime/Recipe.h"
 #include "runtime/data/Batches.h"
+#include "runtime/measure/Watch.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Interrupt.h"
 #include "runtime/train/RunDirectory.h"
@@ -31,8 +32,21 @@ struct TrainOptions {
   std::function<bool()> stop = InterruptGuard::requested;
   /// Where lines for people go; null: nowhere.
   Console *console = nullptr;
+  /// Reported at every evaluation, a line each.
+  std::vector<Watched> watch;
+  /// Of the held-out tokens: evaluations report the loss by region.
+  std::shared_ptr<const RegionLabels> regions;
   /// What plans decided so far; kept in checkpoints.
   Json decisions;
+  /// Asked after every step with its loss: true saves and returns, `triggered`.
+  std::function<bool(int64_t step, double loss)> trigger;
+  /// Where decisions change while steps are made (a trigger's average): asked at
+  /// every save in place of `decisions`.
+  std::function<Json()> decisionsNow;
+  /// Fills parameters, moments and patterns in place of what initialisation or
+  /// the checkpoint would bring: another executable held this state before
+  /// (runtime/train/Migrate.h). A resumed run then saves its checkpoint anew.
+  std::function<absl::Status(Machine &)> fill;
 };
 
 struct TrainSummary {
@@ -43,6 +57,7 @@ struct TrainSummary {
   double seconds = 0;              // since the run's start
   std::optional<EvalResult> eval;  // after the last step of the run
   bool interrupted = false;        // exit with kInterruptedExit
+  bool triggered = false;          // by TrainOptions::trigger
   std::string checkpoint;          // the last one written or found
 };
 

@@ -38,6 +38,7 @@ private:
   absl::StatusOr<std::string> firstBroken(int64_t number);
   absl::Status logStep(const Step &step);
   absl::Status runEval();
+  absl::Status logWatched();
   absl::Status save();
   CheckpointInfo info() const;
   double elapsed() const;
