@@ -4,6 +4,7 @@
 #include "runtime/core/File.h"
 #include "runtime/data/BytePair.h"
 #include "runtime/data/DataFolder.h"
+#include "runtime/data/Markers.h"
 
 #include <filesystem>
 
@@ -70,7 +71,12 @@ absl::StatusOr<std::shared_ptr<const Tokenizer>> makeTokenizer(const std::string
   absl::StatusOr<std::string> ranks = readFile(name);
   if (!ranks.ok())
     return ranks.status();
-  return makeBytePairTokenizer(*ranks, name, cut);
+  std::string_view text = *ranks;
+  absl::StatusOr<std::vector<std::string>> markers = takeMarkers(text, name);
+  if (!markers.ok())
+    return markers.status();
+  absl::StatusOr<std::shared_ptr<const Tokenizer>> base = makeBytePairTokenizer(text, name, cut);
+  return base.ok() ? withMarkers(*std::move(base), *std::move(markers)) : base;
 }
 
 absl::StatusOr<std::vector<int32_t>> encodePrompt(const Tokenizer &tokenizer, std::string_view text) {

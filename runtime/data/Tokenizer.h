@@ -35,8 +35,8 @@ public:
 
 /// `bytes` (256 ids, no separator), `gpt2` (50257 ids), `gpt2` with `cut` N (the
 /// first N - 1 ids and the separator as id N - 1), `gpt2(N)`, or the path of a
-/// file of ranks, a "BASE64 ID" a line, split as GPT-2 splits; its separator is
-/// the id after the last.
+/// file of ranks, a "BASE64 ID" a line, split as GPT-2 splits, and its markers
+/// (Markers.h); its separator is the id after the last.
 ///
 /// Errors    NotFound         a file is missing: path and what to run
 ///           InvalidArgument  no such tokenizer; N outside [257, 50257]

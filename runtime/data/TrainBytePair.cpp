@@ -1,6 +1,8 @@
 //===- TrainBytePair.cpp - A byte-pair tokenizer of your own text ---------===//
 #include "runtime/data/TrainBytePair.h"
 
+#include "runtime/data/Markers.h"
+
 #include "runtime/data/PreSplit.h"
 
 #include <algorithm>
@@ -124,16 +126,24 @@ private:
 
 } // namespace
 
-absl::StatusOr<std::string> trainBytePairs(std::span<const std::string> texts, int64_t ids) {
-  if (ids < 257)
-    return absl::InvalidArgumentError(
-        absl::StrCat("a tokenizer of ", ids, " ids: expected at least 257, the bytes and the separator"));
+absl::StatusOr<std::string> trainBytePairs(std::span<const std::string> texts, int64_t ids,
+                                           const std::vector<std::string> &markers) {
+  const int64_t learned = ids - static_cast<int64_t>(markers.size()) - 1; // bytes and joinings
+  if (learned < 256)
+    return absl::InvalidArgumentError(absl::StrCat("a tokenizer of ", ids, " ids: expected at least ",
+                                                   257 + markers.size(),
+                                                   ", the bytes, the markers and the separator"));
   absl::StatusOr<PreSplit> split = PreSplit::make();
   if (!split.ok())
     return split.status();
   std::unordered_map<std::string, int64_t> counts;
   for (const std::string &text : texts)
-    split->run(text, [&](std::string_view piece) { ++counts[std::string(piece)]; });
+    splitAtMarkers(
+        text, markers,
+        [&](std::string_view part) {
+          split->run(part, [&](std::string_view piece) { ++counts[std::string(piece)]; });
+        },
+        [](size_t) {});
   Trainer trainer(std::map<std::string, int64_t>(counts.begin(), counts.end()));
   std::string ranks;
   auto add = [&](const std::string &bytes, int64_t id) {
@@ -141,15 +151,17 @@ absl::StatusOr<std::string> trainBytePairs(std::span<const std::string> texts, i
   };
   for (int byte = 0; byte < 256; ++byte)
     add(std::string(1, static_cast<char>(byte)), byte);
-  for (int64_t id = 256; id < ids - 1; ++id) {
+  for (int64_t id = 256; id < learned; ++id) {
     std::string bytes = trainer.next();
     if (bytes.empty())
       return absl::InvalidArgumentError(
-          absl::StrCat("expected text for ", ids, " ids, found enough for ", id + 1,
+          absl::StrCat("expected text for ", ids, " ids, found enough for ", id + ids - learned,
                        ": no two neighbours occur twice any more; use more text or "
                        "fewer ids"));
     add(bytes, id);
   }
+  for (const std::string &marker : markers)
+    absl::StrAppend(&ranks, "marker ", absl::Base64Escape(marker), "\n");
   return ranks;
 }
 

@@ -13,7 +13,22 @@
 
 namespace weft::rt {
 
-Matrix asMatrix(const Tensor &value, int64_t rowAxes) {
+/// How many axes of `kept` are rows, where `parameter` has more axes than it.
+static int64_t rowAxesOf(const std::vector<int64_t> &kept, const WatchedParameter &parameter) {
+  const std::vector<int64_t> &whole = parameter.shape;
+  if (whole.size() <= kept.size())
+    return parameter.rowAxes;
+  int64_t first = 0; // of the axes taken together
+  while (first + 1 < static_cast<int64_t>(kept.size()) &&
+         kept[static_cast<size_t>(first)] == whole[static_cast<size_t>(first)])
+    ++first;
+  return parameter.rowAxes <= first
+             ? parameter.rowAxes
+             : parameter.rowAxes - static_cast<int64_t>(whole.size()) + static_cast<int64_t>(kept.size());
+}
+
+Matrix asMatrix(const Tensor &value, const WatchedParameter &parameter) {
+  const int64_t rowAxes = rowAxesOf(value.shape, parameter);
   Matrix matrix{std::vector<double>(static_cast<size_t>(value.elements())), 1, 1};
   for (size_t i = 0; i < matrix.values.size(); ++i)
     matrix.values[i] = floatAt(value, static_cast<int64_t>(i));
@@ -55,7 +70,7 @@ absl::StatusOr<WatchValues> watch(const Watched &watched, const Machine &machine
     if (!value.ok())
       return absl::Status(value.status().code(),
                           absl::StrCat("watch = ", watched.text, ": ", value.status().message()));
-    double number = numberOf(watched.kind, asMatrix(*value, parameter.rowAxes));
+    double number = numberOf(watched.kind, asMatrix(*value, parameter));
     result.values[parameter.path] = number;
     byKind[kindOf(parameter.path)].push_back(number);
   }

@@ -24,6 +24,9 @@ struct WatchedParameter {
   std::string path;
   /// Of its axes, how many from the left are the matrix's rows (stable_rank).
   int64_t rowAxes = 1;
+  /// As the model declares it. A plan may keep less of it, some of its axes taken
+  /// together as one (runtime/core/Slices.h). Empty: nothing is known.
+  std::vector<int64_t> shape = {};
 };
 
 struct Watched {
@@ -41,12 +44,12 @@ struct WatchValues {
 /// Errors: NotFound names a parameter that the machine has not.
 absl::StatusOr<WatchValues> watch(const Watched &watched, const Machine &machine);
 
-/// `value` as a matrix in float64: rows = product of the first `rowAxes` axes.
+/// `value`, what is kept of `parameter`, as a matrix in float64.
 struct Matrix {
   std::vector<double> values;
   int64_t rows = 0, columns = 0;
 };
-Matrix asMatrix(const Tensor &value, int64_t rowAxes);
+Matrix asMatrix(const Tensor &value, const WatchedParameter &parameter);
 
 /// `block.3.attn.gate` as `block[..].attn.gate`.
 std::string kindOf(const std::string &path);

@@ -1,8 +1,10 @@
 //===- train-byte-pair-test.cpp - A tokenizer of one's own text -----------===//
 #include "runtime/data/TrainBytePair.h"
 
+#include "runtime/core/File.h"
 #include "runtime/data/BytePair.h"
 #include "runtime/data/Corpus.h"
+#include "runtime/data/Markers.h"
 
 #include <zlib.h>
 
@@ -49,6 +51,37 @@ TEST(TrainBytePairs, Persuasion) {
   auto tokenizer = makeBytePairTokenizer(*ranks, "ranks", 0);
   EXPECT_EQ((*tokenizer)->encode(texts[0]).size(), 200253u);
   EXPECT_EQ((*tokenizer)->vocabulary(), 600);
+}
+
+// Markers are ids of their own between any neighbours. Split by GPT-2's pieces, "!<|q|>" would begin
+// with the piece "!<|"; learned across, "q" and "<" would be joined.
+TEST(TrainBytePairs, MarkersAreOneIdEverywhere) {
+  const std::vector<std::string> texts = {"ab<|q|>ab!<|q|>ab<|qq|>ab", "ab ab"},
+                                 markers = {"<|q|>", "<|qq|>", "<|q|>x"};
+  auto ranks = trainBytePairs(texts, 261, markers);
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  const std::string path = testing::TempDir() + "/marked.ranks";
+  ASSERT_TRUE(writeFileAtomic(path, *ranks).ok());
+  auto tokenizer = *makeTokenizer(path);
+  EXPECT_EQ(tokenizer->vocabulary(), 261);
+  EXPECT_EQ(*tokenizer->separator(), 260);
+  using Ids = std::vector<int32_t>;
+  EXPECT_EQ(tokenizer->encode("ab<|q|>ab!<|qq|>"), (Ids{256, 257, 256, '!', 258}));
+  EXPECT_EQ(tokenizer->encode("<|q|>x<|q|>y"), (Ids{259, 257, 'y'})); // the longest first
+  EXPECT_EQ(tokenizer->encode("<|q"), (Ids{'<', '|', 'q'}));
+  const std::string text = "!<|q|><|qq|>ab<|q|>x";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(text)), text);
+  EXPECT_EQ(tokenizer->decode(Ids{260}), "<|endoftext|>");
+  EXPECT_FALSE(trainBytePairs(texts, 259, markers).ok());
+}
+
+TEST(TrainBytePairs, DamagedMarkersAreNamed) {
+  auto damaged = [](std::string_view ranks) { return takeMarkers(ranks, "r").status(); };
+  EXPECT_TRUE(damaged("YQ== 0\n").ok());
+  EXPECT_TRUE(damaged("YQ== 0\nmarker YWI=\n").ok());
+  EXPECT_NE(damaged("YQ== 0\nmarker YWI=\nYg== 1\n").message().find("line 3"), absl::string_view::npos);
+  EXPECT_FALSE(damaged("marker YWI=\nmarker YWI=\n").ok());
+  EXPECT_FALSE(damaged("marker ???\n").ok());
 }
 
 } // namespace

@@ -38,6 +38,18 @@ TEST(Watch, ByHand) {
   EXPECT_NEAR(valueOf(WatchKind::Sigmoid), 0.5 * 15 / 16 + 1 / (1 + std::exp(-2)) / 16, 1e-9);
 }
 
+// wq [8, 2, 3, 4] with 5 of 6 heads kept is [8, 5, 4]: 8 rows. wo [2, 3, 4, 8] is [5, 4, 8]: 20 rows.
+// The declared number of axes taken as it stands gives 160 rows for wo.
+TEST(Watch, KeptSlicesAreMatricesToo) {
+  Matrix q = asMatrix(Tensor(ElementType::F32, {8, 5, 4}), {"wq", 1, {8, 2, 3, 4}});
+  EXPECT_EQ(q.rows, 8);
+  EXPECT_EQ(q.columns, 20);
+  Matrix o = asMatrix(Tensor(ElementType::F32, {5, 4, 8}), {"wo", 3, {2, 3, 4, 8}});
+  EXPECT_EQ(o.rows, 20);
+  EXPECT_EQ(o.columns, 8);
+  EXPECT_EQ(asMatrix(Tensor(ElementType::F32, {2, 3, 4, 8}), {"wo", 3, {2, 3, 4, 8}}).rows, 24);
+}
+
 TEST(Watch, UnknownParametersAreNamed) {
   absl::StatusOr<WatchValues> values = watch({"mean(x)", WatchKind::Mean, {{"x", 1}}}, diagonal());
   ASSERT_FALSE(values.ok());
