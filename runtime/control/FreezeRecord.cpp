@@ -46,8 +46,16 @@ absl::Status readStatement(const Json &fields, FreezeProgress &progress) {
   if (!installed.ok())
     return installed.status();
   progress.installed = *installed;
+  absl::StatusOr<int64_t> tried = int64Of(fields, "tried", kWhat), due = int64Of(fields, "due", kWhat);
+  if (!tried.ok() || !due.ok())
+    return tried.ok() ? due.status() : tried.status();
+  absl::StatusOr<double> spent = numberOf(fields, "spent", kWhat);
+  if (!spent.ok())
+    return spent.status();
+  progress.tried = *tried;
+  progress.due = *due;
+  progress.spent = *spent;
   progress.done = fields.value("done", false);
-  progress.baseline = fields.value("baseline", 0.0);
   progress.trigger = fields.value("trigger", Json());
   for (const Json &head : fields.value("planned", Json::array())) {
     absl::StatusOr<std::string> site = stringOf(head, "site", kWhat);
@@ -103,18 +111,16 @@ std::vector<int64_t> FreezeRecord::liveHeads(const std::string &site, int64_t he
 }
 
 Json toJson(const FreezeRecord &record) {
-  Json frozen = Json::object(), statements = Json::array();
+  Json frozen = Json::object(), statements = Json::object();
   for (const auto &[site, heads] : record.frozen)
     frozen[site] = {{"heads", heads.heads}, {"windows", heads.windows}, {"trained", heads.trained}};
-  for (const FreezeProgress &progress : record.statements) {
+  for (const auto &[name, progress] : record.statements) {
     Json planned = Json::array();
     for (const NamedHead &head : progress.planned)
       planned.push_back({{"site", head.site}, {"head", head.head}});
-    statements.push_back({{"installed", progress.installed},
-                          {"done", progress.done},
-                          {"planned", planned},
-                          {"baseline", progress.baseline},
-                          {"trigger", progress.trigger}});
+    statements[name] = {{"installed", progress.installed}, {"tried", progress.tried}, {"due", progress.due},
+                        {"spent", progress.spent},         {"done", progress.done},   {"planned", planned},
+                        {"trigger", progress.trigger}};
   }
   return {{"positions", record.positions},
           {"frozen", frozen},
@@ -140,8 +146,8 @@ absl::StatusOr<FreezeRecord> readFreezeRecord(const Json &decisions) {
   for (const auto &[site, heads] : json["pruned"].items())
     if (absl::Status status = readNumbers(json["pruned"], site.c_str(), record.pruned[site]); !status.ok())
       return status;
-  for (const Json &fields : json["statements"])
-    if (absl::Status status = readStatement(fields, record.statements.emplace_back()); !status.ok())
+  for (const auto &[name, fields] : json["statements"].items())
+    if (absl::Status status = readStatement(fields, record.statements[name]); !status.ok())
       return status;
   record.events = json["events"];
   return record;

@@ -40,9 +40,11 @@ private:
 /// How far one statement of a plan is.
 struct FreezeProgress {
   int64_t installed = 0; // groups that are in force
+  int64_t tried = 0;     // groups that a budget was asked for
+  int64_t due = -1;      // the step whose end a trigger fired at
+  double spent = 0;      // of a budget: sum of the rises of perplexity
   bool done = false;
-  std::vector<NamedHead> planned; // heads that later groups take, in rank order
-  double baseline = 0;            // perplexity of the budget split at the start
+  std::vector<NamedHead> planned; // heads that this and later groups take, in rank order
   Json trigger;                   // of LossTrigger, or null
 };
 
@@ -50,7 +52,7 @@ struct FreezeRecord {
   int64_t positions = 0;                              // T of the patterns, 0 without any
   std::map<std::string, FrozenHeads> frozen;          // by site
   std::map<std::string, std::vector<int64_t>> pruned; // by site, ascending
-  std::vector<FreezeProgress> statements;             // of all plans, in order
+  std::map<std::string, FreezeProgress> statements; // by PLAN/NUMBER of the statement in it
   Json events = Json::array();                        // reports, oldest first
 
   bool empty() const { return frozen.empty() && pruned.empty(); }

@@ -3,7 +3,7 @@
 
 namespace weft::rt {
 
-absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise) {
+absl::Status setBatch(BoundProgram &program, Batch batch) {
   const std::pair<const char *, Tensor *> ports[] = {
       {"tokens", &batch.tokens}, {"targets", &batch.targets}, {"doc_start", &batch.docStart}};
   // A model without attention reads no doc_start, and has no such port.
@@ -11,6 +11,12 @@ absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t no
     if (program.hasInput(name))
       if (absl::Status status = program.setInput(name, std::move(*tensor)); !status.ok())
         return status;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise) {
+  if (absl::Status status = setBatch(program, std::move(batch)); !status.ok())
+    return status;
   if (program.hasInput("noise")) {
     Tensor value(ElementType::I32, {});
     value.as<int32_t>()[0] = noise;

@@ -6,6 +6,10 @@
 
 namespace weft::rt {
 
+/// Sets tokens, targets and doc_start (each if the program reads it).
+/// Errors: InvalidArgument with both shapes.
+absl::Status setBatch(BoundProgram &program, Batch batch);
+
 /// Sets tokens, targets and doc_start (each if the program reads it), runs, and
 /// gives loss_sum. `noise` is what dropout draws with. Errors: of the program; InvalidArgument with both shapes.
 absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise = 0);

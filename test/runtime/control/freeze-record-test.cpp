@@ -10,11 +10,11 @@ FreezeRecord example() {
   record.positions = 64;
   record.frozen["block.0.attn"] = {{1, 3}, {7, 2147483647}, true};
   record.pruned["block.1.attn"] = {0, 2};
-  record.statements.resize(2);
-  record.statements[0].installed = 2;
-  record.statements[0].planned = {{1, "block.1.attn", 3}};
-  record.statements[1].done = true;
-  record.statements[1].baseline = 12.5;
+  record.statements["frozen/0"].installed = 2;
+  record.statements["frozen/0"].planned = {{1, "block.1.attn", 3}};
+  record.statements["frozen/1"].done = true;
+  record.statements["frozen/1"].spent = 0.0125;
+  record.statements["frozen/1"].due = 30;
   record.events.push_back({{"step", 20}});
   return record;
 }

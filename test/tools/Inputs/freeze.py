@@ -1,0 +1,171 @@
+"""freeze.py MODELS FOLDER: heads that a plan freezes or prunes while a model trains."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import struct
+import subprocess
+import sys
+
+models, folder = sys.argv[1:]
+nano = f"{models}/nano.weft"
+fresh = ["weft", "train", nano, "--set", "heads=4", "--set", "log=every 1 steps", "--set", "steps=40", "--set", "batch=2 x 64"]
+
+
+def run(*arguments, code=0):
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout + done.stderr
+
+
+def plan(name, body):
+    path = f"{folder}/{name}.weft"
+    with open(path, "w") as file:
+        file.write(f'use "{nano}"\nplan {name} for nano {{ {body} }}\n')
+    return f"{path}:{name}"
+
+
+def checkpoint(path, step=40):
+    return f"{path}/checkpoints/step-{step:08d}"
+
+
+def shapes(path, part="model"):
+    with open(f"{checkpoint(path)}/{part}.safetensors", "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        header = json.loads(file.read(size))
+    return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
+
+
+def digest(path, step=40):
+    parts = ["model", "state", "control"]
+    return [hashlib.sha256(open(f"{checkpoint(path, step)}/{part}.safetensors", "rb").read()).hexdigest()
+            for part in parts if os.path.exists(f"{checkpoint(path, step)}/{part}.safetensors")]
+
+
+def lines(path, kind):
+    with open(f"{path}/log.jsonl") as file:
+        return [entry for entry in map(json.loads, file) if entry["kind"] == kind]
+
+
+def count(shape):
+    return math.prod(shape)
+
+
+def train(name, body, *more):
+    out = f"{folder}/{name}"
+    run(*fresh, "--plan", plan(name, body), "--out", out, *more)
+    return out
+
+
+def check_run(path, frozen, pruned=0):
+    losses = [entry["loss"] for entry in lines(path, "train")]
+    assert len(losses) == 40 and all(math.isfinite(loss) for loss in losses), losses
+    assert losses[-1] < losses[0], losses
+    decisions = json.load(open(f"{checkpoint(path)}/run.json"))["decisions"]["freeze"]
+    assert sum(len(site["heads"]) for site in decisions["frozen"].values()) == frozen, decisions
+    assert sum(map(len, decisions["pruned"].values())) == pruned, decisions
+    # A frozen head loses its slices of wq and wk, a pruned one those of wv and wo too:
+    # 32 x 8 numbers each.
+    found = shapes(path)
+    whole = 2 * 4 * 32 * 32
+    attention = sum(count(shape) for name, shape in found.items() if re.search(r"\.(wq|wk|wv|wo)$", name))
+    assert attention == whole - 2 * 256 * frozen - 4 * 256 * pruned, (attention, found)
+    moments = shapes(path, "state")
+    for name, shape in found.items():
+        if not name.startswith("pattern/"):
+            assert moments["adamw.m/" + name] == shape, name
+    return decisions
+
+
+# A quarter of 8 heads at half time; the run in parts ends with the same bytes.
+quarter = "freeze 25% of block[..].attn.heads[..] at 50% of steps { tolerance = none }"
+straight = train("quarter", quarter)
+check_run(straight, frozen=2)
+(event,) = lines(straight, "freeze")
+assert event["step"] == 20 and event["eligible"] == 8 and event["wanted"] == event["chosen"] == 2, event
+assert all(0 <= head["kl"] < 5 and 0 <= head["entropy"] <= 1 for head in event["heads"]), event
+order = [head["score"] for head in event["heads"]]
+assert order == sorted(order) and [head["chosen"] for head in event["heads"]] == [True] * 2 + [False] * 6
+heads = json.load(open(f"{straight}/heads.json"))["heads"]
+assert [(head["layer"], head["head"]) for head in heads] == [(head["layer"], head["head"]) for head in event["heads"]]
+assert "cost" in event and event["cost"]["loss_after"] > 0
+for stop in (10, 20, 30):
+    parts = train(f"parts{stop}", quarter, "--until", str(stop))
+    run("weft", "train", "--resume", parts)
+    assert digest(parts) == digest(straight), f"stopped after step {stop} and resumed"
+    assert len(lines(parts, "freeze")) == 1
+
+# Before the event nothing differs from a run without the plan: same data, same bytes.
+ordinary = train("later", quarter.replace("50%", "75%"), "--until", "20")
+assert digest(ordinary, 20)[:2] == digest(train("upto", quarter, "--until", "20"), 20)[:2]
+
+# What a run lost it has lost for evaluation, prefill and generation too.
+evaluated = json.loads(run("weft", "eval", straight, "--json"))
+assert abs(evaluated["loss"] - lines(straight, "eval")[-1]["loss"]) < 1e-6
+run("weft", "prefill", straight, "--text", "It is a truth", "--out", f"{folder}/logits.safetensors")
+run("weft", "generate", straight, "--prompt", "It is a truth", "--length", "8", "--temperature", "0")
+refused = run("weft", "prefill", straight, "--text", "x" * 100, code=1)
+assert "64 positions" in refused and "100" in refused, refused
+
+# Statements of other kinds: counts by arithmetic.
+pruned = train("pruned", "prune 25% of block[..].attn.heads[..] at 50% of steps")
+check_run(pruned, frozen=0, pruned=2)
+assert lines(pruned, "freeze")[0]["by"] == "gate_taylor"
+same = train("same", f'prune file("{straight}/heads.json") at 50% of steps')
+assert {(head["site"], head["head"]) for head in lines(same, "freeze")[0]["installed"]} == {
+    (head["site"], head["head"]) for head in event["installed"]}
+check_run(same, frozen=0, pruned=2)
+start = train("start", f'prune file("{straight}/heads.json") at step 0')
+check_run(start, frozen=0, pruned=2)
+refrozen = train("refrozen", f'freeze file("{straight}/heads.json") at 50% of steps')
+assert check_run(refrozen, frozen=2)["frozen"] == check_run(straight, frozen=2)["frozen"]
+trained = train("trained", quarter.replace("none }", "none, patterns = trained }"))
+check_run(trained, frozen=2)
+assert any(name.startswith("pattern/") for name in shapes(trained)), shapes(trained)
+groups = train("groups", "freeze 50% of block[..].attn.heads[..] { tolerance = none, schedule = groups(2, from = 25%, to = 75%) }")
+check_run(groups, frozen=4)
+assert [entry["step"] for entry in lines(groups, "freeze")] == [10, 30]
+trigger = train("trigger", quarter.replace("none }", "none, schedule = trigger(50%) }"))
+check_run(trigger, frozen=2)
+assert lines(trigger, "freeze")[0]["step"] == 3  # an average over 2 steps never improves by half
+parts = train("trigger2", quarter.replace("none }", "none, schedule = trigger(50%) }"), "--until", "2")
+run("weft", "train", "--resume", parts)
+assert digest(parts) == digest(trigger)
+everything = train("every", "freeze 100% of block[..].attn.heads[..] at 50% of steps { tolerance = none }")
+check_run(everything, frozen=8)
+
+# Selectors and patterns.
+for by in ("forward_kl", "qk_gradient", "rank_sum", "gradient_veto", "gate_taylor", "random(matched)", "random(unmatched)"):
+    name = re.sub(r"\W", "_", by)
+    done = train(name, quarter.replace("none }", f"none, by = {by} }}"), "--until", "20")
+    run("weft", "train", "--resume", done, "--until", "22")
+    (entry,) = lines(done, "freeze")
+    assert entry["by"] == by and len(entry["installed"]) == 2, entry
+for pattern in ("sharp", "uniform", "structured", "zero"):
+    done = train(pattern, quarter.replace("none }", f"none, pattern = {pattern} }}"))
+    check_run(done, frozen=0 if pattern == "zero" else 2, pruned=2 if pattern == "zero" else 0)
+
+# A finished run: weft freeze and weft plan apply give a run that goes on.
+plain = f"{folder}/plain"
+run(*fresh, "--out", plain)
+run("weft", "freeze", plain, "--rate", "50%", "--out", f"{folder}/half")
+half = json.load(open(f"{checkpoint(f'{folder}/half')}/run.json"))["decisions"]["freeze"]
+assert 1 <= sum(len(site["heads"]) for site in half["frozen"].values()) <= 4
+run("weft", "eval", f"{folder}/half")
+run("weft", "plan", "apply", plain, plan("two", "prune 2 of block[..].attn.heads[..] at 50% of steps"), "--out", f"{folder}/two")
+run("weft", "train", "--resume", f"{folder}/two", "--steps", "42")
+run("weft", "train", nano, "--set", "heads=4", "--set", "steps=2", "--set", "batch=2 x 64", "--from", straight, "--out", f"{folder}/tuned")
+tuned = json.load(open(f"{checkpoint(f'{folder}/tuned', 2)}/run.json"))["decisions"]["freeze"]
+assert tuned["frozen"] == json.load(open(f"{checkpoint(straight)}/run.json"))["decisions"]["freeze"]["frozen"]
+
+# Errors that a user will make.
+with open(f"{folder}/short.txt", "w") as file:
+    file.write("It is a truth. " * 500)
+text = run(*fresh, "--set", "batch=2 x 2048", "--set", "held_out=none", "--set", f"data={folder}/short.txt", "--plan",
+           plan("short", quarter), "--out", f"{folder}/x", code=1)
+assert "16 rows of 2048" in text, text
+text = run(*fresh, "--plan", plan("dense", quarter.replace("none }", "none, form = dense }")), "--out", f"{folder}/x", code=1)
+assert "form = dense" in text, text
+print("fine")

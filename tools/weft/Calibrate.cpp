@@ -1,0 +1,280 @@
+//===- Calibrate.cpp - What each head does on calibration rows ------------===//
+
+#include "tools/weft/Calibrate.h"
+
+#include "tools/weft/Projections.h"
+
+#include "runtime/cpu/ThreadPool.h"
+#include "runtime/train/Feed.h"
+#include "runtime/train/Migrate.h"
+#include "runtime/train/State.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+using namespace weft;
+
+namespace {
+
+/// Queries and keys that are kept at a time.
+constexpr int64_t kKeptBytes = 512 << 20;
+
+/// Documents of a row with a counted target: slots behind the data have none.
+std::vector<std::pair<int64_t, int64_t>> documentsOf(const rt::Batch &batch) {
+  std::span<const int32_t> starts = batch.docStart.as<int32_t>(), targets = batch.targets.as<int32_t>();
+  std::vector<std::pair<int64_t, int64_t>> found;
+  for (size_t begin = 0; begin < starts.size();) {
+    size_t end = begin;
+    bool counted = false;
+    for (; end < starts.size() && starts[end] == starts[begin]; ++end)
+      counted |= targets[end] >= 0;
+    if (counted)
+      found.emplace_back(begin, end - begin);
+    begin = end;
+  }
+  return found;
+}
+
+/// The key-value head of a query head among those that are still there.
+int64_t keyHeadOf(const lang::HeadSite &site, const std::vector<int64_t> &live, int64_t head,
+                  int64_t stored) {
+  const int64_t group = site.heads / std::max<int64_t>(site.kvHeads, 1), own = head / group;
+  if (stored == site.kvHeads)
+    return own;
+  std::vector<int64_t> kept;
+  for (int64_t other : live)
+    if (kept.empty() || kept.back() != other / group)
+      kept.push_back(other / group);
+  return std::find(kept.begin(), kept.end(), own) - kept.begin();
+}
+
+int64_t headsIn(const rt::Tensor &tensor) {
+  int64_t heads = 1;
+  for (size_t axis = 2; axis + 1 < tensor.shape.size(); ++axis)
+    heads *= tensor.shape[axis];
+  return heads;
+}
+
+} // namespace
+
+absl::StatusOr<std::unique_ptr<rt::Machine>> Calibrator::machineWith(const std::string &name) const {
+  PipelineOptions options = shapesOf(*program.recipe);
+  options.programs = {name};
+  options.batch = 1;
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = makeMachine(program, options, request, {});
+  if (!machine.ok())
+    return machine.status();
+  if (absl::Status status = rt::initializeState(**machine, program.recipe->seed); !status.ok())
+    return status;
+  if (absl::Status status = rt::migrateState(trained, **machine); !status.ok())
+    return status;
+  return machine;
+}
+
+absl::Status Calibrator::readWindows() {
+  for (const lang::HeadSite &site : sites) {
+    const std::vector<int64_t> live = program.freeze.liveHeads(site.path, site.heads);
+    std::vector<int64_t> given = site.windows;
+    for (const lang::Plan &plan : program.plans)
+      if (auto found = plan.fixedWindows.find(site.path); found != plan.fixedWindows.end())
+        given = found->second;
+    absl::StatusOr<rt::Tensor> state = trained.readState("control/windows/" + site.path);
+    for (size_t n = 0; n < live.size(); ++n) {
+      int64_t window = given[static_cast<size_t>(live[n])];
+      // State holds all heads of the site, or those that are left.
+      if (state.ok())
+        window = state->as<int32_t>()[state->elements() == site.heads ? static_cast<size_t>(live[n]) : n];
+      windows[{site.path, live[n]}] = std::min(window, rt::kNoWindow);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Calibrator>> Calibrator::make(const Program &program, const Request &request,
+                                                             const std::vector<lang::HeadSite> &sites,
+                                                             const rt::Machine &trained,
+                                                             const rt::EvalData &rows, int64_t count) {
+  std::unique_ptr<Calibrator> made(new Calibrator(program, request, sites, trained, rows, count));
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = made->machineWith("calibrate");
+  if (!machine.ok())
+    return machine.status();
+  made->forward = std::move(*machine);
+  if (absl::Status status = made->readWindows(); !status.ok())
+    return status;
+  for (int64_t row = 0; row < count; ++row) {
+    absl::StatusOr<rt::Batch> batch = rows.at(row);
+    if (!batch.ok())
+      return batch.status();
+    made->documents.push_back(documentsOf(*batch));
+  }
+  return made;
+}
+
+absl::Status Calibrator::collect(rt::Machine &machine, const std::vector<size_t> &group,
+                                 std::vector<std::vector<rt::Tensor>> &queries,
+                                 std::vector<std::vector<rt::Tensor>> &keys) {
+  absl::StatusOr<rt::BoundProgram> bound = rt::BoundProgram::bind(machine, "calibrate");
+  if (!bound.ok())
+    return bound.status();
+  queries.assign(group.size(), {});
+  keys.assign(group.size(), {});
+  for (int64_t row = 0; row < count; ++row) {
+    absl::StatusOr<rt::Batch> batch = rows.at(row);
+    if (!batch.ok())
+      return batch.status();
+    if (absl::Status status = rt::setBatch(*bound, *std::move(batch)); !status.ok())
+      return status;
+    if (absl::Status status = bound->run(); !status.ok())
+      return status;
+    for (size_t n = 0; n < group.size(); ++n)
+      for (auto [name, into] : {std::pair(".q", &queries[n]), std::pair(".k", &keys[n])}) {
+        absl::StatusOr<const rt::Tensor *> value = bound->result(sites[group[n]].path + name);
+        if (!value.ok())
+          return value.status();
+        into->push_back(**value);
+      }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Calibrator::forEachHead(const std::function<bool(const HeadName &)> &wanted, const Body &body) {
+  std::vector<size_t> left;
+  for (size_t n = 0; n < sites.size(); ++n)
+    for (int64_t head : program.freeze.liveHeads(sites[n].path, sites[n].heads))
+      if (wanted({sites[n].path, head})) {
+        left.push_back(n);
+        break;
+      }
+  rt::ThreadPool pool(request.threads > 0
+                          ? request.threads
+                          : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  const int64_t positions = rows.positions();
+  while (!left.empty()) {
+    std::vector<size_t> group;
+    for (int64_t bytes = 0; !left.empty() && (group.empty() || bytes < kKeptBytes); left.pop_back()) {
+      const lang::HeadSite &site = sites[left.back()];
+      bytes += 4 * count * positions * site.channels * (site.heads + site.kvHeads);
+      group.push_back(left.back());
+    }
+    std::vector<std::vector<rt::Tensor>> queries, keys;
+    if (absl::Status status = collect(*forward, group, queries, keys); !status.ok())
+      return status;
+    std::vector<std::pair<HeadName, rt::HeadInput>> inputs;
+    for (size_t n = 0; n < group.size(); ++n) {
+      const lang::HeadSite &site = sites[group[n]];
+      const std::vector<int64_t> live = program.freeze.liveHeads(site.path, site.heads);
+      for (size_t place = 0; place < live.size(); ++place) {
+        if (!wanted({site.path, live[place]}))
+          continue;
+        rt::HeadInput input;
+        input.channels = queries[n][0].shape.back();
+        input.window = windows.at({site.path, live[place]});
+        input.length = positions;
+        const int64_t queryStride = headsIn(queries[n][0]) * input.channels, stored = headsIn(keys[n][0]),
+                      keyStride = stored * input.channels,
+                      keyHead = keyHeadOf(site, live, live[place], stored);
+        for (size_t row = 0; row < documents.size(); ++row)
+          for (auto [begin, length] : documents[row])
+            input.documents.push_back(
+                {queries[n][row].as<float>().data() + begin * queryStride +
+                     static_cast<int64_t>(place) * input.channels,
+                 keys[n][row].as<float>().data() + begin * keyStride + keyHead * input.channels, queryStride,
+                 keyStride, length});
+        inputs.emplace_back(HeadName{site.path, live[place]}, std::move(input));
+      }
+    }
+    pool.run(static_cast<int64_t>(inputs.size()), [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        body(inputs[static_cast<size_t>(i)].first, inputs[static_cast<size_t>(i)].second);
+    });
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+/// Squared norms of the slices of a gradient along some of its axes.
+std::vector<double> squaresBySlice(const rt::Tensor &gradient, const Projection &projection) {
+  int64_t slices = 1, inner = 1;
+  const auto first = static_cast<size_t>(projection.firstAxis),
+             last = first + static_cast<size_t>(projection.axisCount);
+  for (size_t axis = first; axis < last; ++axis)
+    slices *= gradient.shape[axis];
+  for (size_t axis = last; axis < gradient.shape.size(); ++axis)
+    inner *= gradient.shape[axis];
+  std::vector<double> squares(static_cast<size_t>(slices));
+  std::span<const float> values = gradient.as<float>();
+  for (size_t i = 0; i < values.size(); ++i)
+    squares[i / static_cast<size_t>(inner) % static_cast<size_t>(slices)] +=
+        static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  return squares;
+}
+
+/// |sum over positions and channels of out dout| of each head.
+std::vector<double> gatesOf(const rt::Tensor &out, const rt::Tensor &dout) {
+  const int64_t heads = headsIn(out), channels = out.shape.back();
+  std::vector<double> sums(static_cast<size_t>(heads));
+  std::span<const float> a = out.as<float>(), b = dout.as<float>();
+  for (size_t i = 0; i < a.size(); ++i)
+    sums[i / static_cast<size_t>(channels) % static_cast<size_t>(heads)] +=
+        static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (double &sum : sums)
+    sum = std::abs(sum);
+  return sums;
+}
+
+} // namespace
+
+absl::StatusOr<std::map<HeadName, Calibrator::Gradients>> Calibrator::gradients() {
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = machineWith("calibrate_gradient");
+  if (!machine.ok())
+    return machine.status();
+  absl::StatusOr<rt::BoundProgram> bound = rt::BoundProgram::bind(**machine, "calibrate_gradient");
+  if (!bound.ok())
+    return bound.status();
+  absl::StatusOr<std::map<std::string, SiteProjections>> projections = projectionsOf(program);
+  if (!projections.ok())
+    return projections.status();
+  std::map<HeadName, Gradients> result;
+  for (int64_t row = 0; row < count; ++row) {
+    absl::StatusOr<rt::Batch> batch = rows.at(row);
+    if (!batch.ok())
+      return batch.status();
+    const auto targets = static_cast<double>(std::max<int64_t>(batch->counted, 1));
+    if (absl::StatusOr<double> loss = rt::runOnBatch(*bound, *std::move(batch)); !loss.ok())
+      return loss.status();
+    for (const lang::HeadSite &site : sites) {
+      const std::vector<int64_t> live = program.freeze.liveHeads(site.path, site.heads);
+      absl::StatusOr<const rt::Tensor *> out = bound->result(site.path + ".out"),
+                                         dout = bound->result(site.path + ".dout");
+      if (live.empty() || !out.ok() || !dout.ok())
+        continue; // no live head, or nothing of the loss goes through it
+      const std::vector<double> gates = gatesOf(**out, **dout);
+      for (size_t n = 0; n < live.size(); ++n)
+        result[{site.path, live[n]}].gateTaylor += gates[n] / targets / static_cast<double>(count);
+      for (const auto &[list, isKey] : {std::pair(&(*projections)[site.path].query, false),
+                                        std::pair(&(*projections)[site.path].key, true)})
+        for (const Projection &projection : *list) {
+          absl::StatusOr<rt::Tensor> gradient = (*machine)->readState("grad/" + projection.parameter);
+          if (!gradient.ok())
+            continue; // not trained
+          const std::vector<double> squares = squaresBySlice(*gradient, projection);
+          const auto slices = static_cast<int64_t>(squares.size());
+          for (size_t n = 0; n < live.size(); ++n) {
+            const size_t slice = isKey ? static_cast<size_t>(keyHeadOf(site, live, live[n], slices)) : n;
+            const double shared = isKey ? static_cast<double>(site.heads / site.kvHeads) : 1;
+            result[{site.path, live[n]}].qkGradient +=
+                squares[slice] / shared / (targets * targets) / static_cast<double>(count);
+          }
+        }
+    }
+    if (absl::Status status = rt::zeroState(**machine, rt::StateEntry::Role::Gradient); !status.ok())
+      return status;
+  }
+  for (auto &[head, gradients] : result)
+    gradients.qkGradient = std::sqrt(gradients.qkGradient);
+  return result;
+}

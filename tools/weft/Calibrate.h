@@ -1,0 +1,66 @@
+//===- Calibrate.h - What each head does on calibration rows -----*- C++ -*-===//
+//
+// Runs programs `calibrate` and `calibrate_gradient` of the model as it stands
+// over rows of one sequence, in evaluation mode and with the windows in force,
+// and hands every head's queries and keys on.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "tools/weft/Session.h"
+
+#include "runtime/control/PatternStatistics.h"
+#include "runtime/data/Batches.h"
+
+namespace weft {
+
+/// A query head: its site's path and its place there.
+using HeadName = std::pair<std::string, int64_t>;
+
+class Calibrator {
+public:
+  /// `trained` holds the weights; `program.freeze` says which heads it lacks.
+  /// The first `count` rows of `rows` are used; all must outlive this.
+  static absl::StatusOr<std::unique_ptr<Calibrator>> make(const Program &program, const Request &request,
+                                                          const std::vector<lang::HeadSite> &sites,
+                                                          const rt::Machine &trained,
+                                                          const rt::EvalData &rows, int64_t count);
+
+  /// Calls `body` for each wanted live head, from several threads.
+  using Body = std::function<void(const HeadName &, const rt::HeadInput &)>;
+  absl::Status forEachHead(const std::function<bool(const HeadName &)> &wanted, const Body &body);
+
+  /// gate_taylor: mean over rows of |sum over positions and channels of o dL/do|.
+  /// qk_gradient: root of the mean over rows of |dL/dWq|^2 + |dL/dWk|^2 / heads
+  /// of the key head, of the head's slices. L: mean loss of a row.
+  struct Gradients {
+    double gateTaylor = 0, qkGradient = 0;
+  };
+  absl::StatusOr<std::map<HeadName, Gradients>> gradients();
+
+  /// The window in force of a live head.
+  int64_t windowOf(const HeadName &head) const { return windows.at(head); }
+
+private:
+  Calibrator(const Program &program, const Request &request, const std::vector<lang::HeadSite> &sites,
+             const rt::Machine &trained, const rt::EvalData &rows, int64_t count)
+      : program(program), request(request), sites(sites), trained(trained), rows(rows), count(count) {}
+
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machineWith(const std::string &name) const;
+  absl::Status readWindows();
+  absl::Status collect(rt::Machine &machine, const std::vector<size_t> &group,
+                       std::vector<std::vector<rt::Tensor>> &queries,
+                       std::vector<std::vector<rt::Tensor>> &keys);
+
+  const Program &program;
+  const Request &request;
+  const std::vector<lang::HeadSite> &sites;
+  const rt::Machine &trained;
+  const rt::EvalData &rows;
+  int64_t count;
+  std::unique_ptr<rt::Machine> forward;
+  std::map<HeadName, int64_t> windows;
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> documents; // by row: start, length
+};
+
+} // namespace weft
