@@ -34,6 +34,29 @@ static LogicalResult verifyWindows(Operation *op, Value windows, RankedTensorTyp
   return op->emitOpError("expects one window for each of ") << headCount(q) << " heads, but got " << type;
 }
 
+/// Nothing, or the key-value head of each head of `q`.
+static LogicalResult verifyKvOf(Operation *op, Value kvOf, RankedTensorType q) {
+  if (!kvOf || (tensorOf(kvOf).getRank() == 1 && sameSize(tensorOf(kvOf).getDimSize(0), headCount(q))))
+    return success();
+  return op->emitOpError("expects one key-value head for each of ")
+         << headCount(q) << " heads, but got " << kvOf.getType();
+}
+
+/// Nothing, or a permutation of the heads of `type`.
+static LogicalResult verifyOrder(Operation *op, std::optional<ArrayRef<int32_t>> order,
+                                 RankedTensorType type) {
+  if (!order)
+    return success();
+  SmallVector<int32_t> sorted(*order);
+  llvm::sort(sorted);
+  bool all = static_cast<int64_t>(sorted.size()) == headCount(type);
+  for (auto [place, head] : llvm::enumerate(sorted))
+    all = all && head == static_cast<int32_t>(place);
+  if (all)
+    return success();
+  return op->emitOpError("expects an order that names each of ") << headCount(type) << " heads once";
+}
+
 LogicalResult AttendOp::verify() {
   RankedTensorType q = tensorOf(getQ()), k = tensorOf(getK()), v = tensorOf(getV());
   ArrayRef<StringAttr> kAxes = axesOf(k), vAxes = axesOf(v);
@@ -42,6 +65,8 @@ LogicalResult AttendOp::verify() {
     return emitOpError("expects v to have the axes of k but for its channel, but got ") << k << " and " << v;
   for (int64_t axis = 0; axis < k.getRank(); ++axis) {
     int64_t there = axisIndex(q, kAxes[static_cast<size_t>(axis)]);
+    if (getKvOf() && axis > 0 && axis + 1 < k.getRank()) // attend_c7
+      continue;
     if (axis != 1 && (there < 0 || !sameSize(k.getDimSize(axis), q.getDimSize(there)))) // attend_c2
       return emitOpError("expects the axes of k in q, but q is ") << q << " and k " << k;
   }
@@ -55,6 +80,9 @@ LogicalResult AttendOp::verify() {
       return emitOpError("expects document starts over the first two axes of ")
              << q << ", but got " << starts;
   }
+  if (failed(verifyKvOf(*this, getKvOf(), q)) || // attend_c7
+      failed(verifyOrder(*this, getOrder(), q))) // attend_c8
+    return failure();
   return isScalar(getLoc(), "offset", getOffset()); // attend_c6
 }
 
@@ -65,6 +93,9 @@ LogicalResult AttendGradQueryOp::verify() {
       failed(sameType(getLoc(), "dq", getDq().getType(), q)) ||                      // attend_grad_query_c2
       failed(sameType(getLoc(), "lse", getLse().getType(), rows)) ||                 // attend_grad_query_c3
       failed(sameType(getLoc(), "delta", getDelta().getType(), rows)))               // attend_grad_query_c3
+    return failure();
+  if (failed(verifyKvOf(*this, getKvOf(), q)) || // attend_grad_query_c5
+      failed(verifyOrder(*this, getOrder(), q))) // attend_grad_query_c6
     return failure();
   return verifyWindows(*this, getWindows(), q); // attend_grad_query_c4
 }
@@ -77,7 +108,100 @@ LogicalResult AttendGradKeyValueOp::verify() {
       failed(sameType(getLoc(), "lse", getLse().getType(), rows)) ||           // attend_grad_key_value_c3
       failed(sameType(getLoc(), "delta", getDelta().getType(), rows)))         // attend_grad_key_value_c3
     return failure();
+  if (failed(verifyKvOf(*this, getKvOf(), q)) ||                // attend_grad_key_value_c5
+      failed(verifyOrder(*this, getOrder(), tensorOf(getK())))) // attend_grad_key_value_c6
+    return failure();
   return verifyWindows(*this, getWindows(), q); // attend_grad_key_value_c4
+}
+
+LogicalResult HeadStatisticsOp::verify() {
+  RankedTensorType q = tensorOf(getQ()), out = tensorOf(getOut());
+  auto rows = withoutLast(q, q.getElementType());
+  if (failed(sameType(getLoc(), "out without its channel", withoutLast(out, q.getElementType()),
+                      rows)) ||                                      // head_statistics_c1
+      failed(sameType(getLoc(), "lse", getLse().getType(), rows)) || // head_statistics_c2
+      failed(verifyWindows(*this, getWindows(), q)) ||               // head_statistics_c3
+      failed(verifyKvOf(*this, getKvOf(), q)))                       // head_statistics_c4
+    return failure();
+  if (!sameSize(out.getShape().back(), tensorOf(getV()).getShape().back())) // head_statistics_c1
+    return emitOpError("expects the channel of v in out, but got ") << tensorOf(getV()) << " and " << out;
+  RankedTensorType type = getType();
+  if (type.getRank() == 2 && sameSize(type.getDimSize(0), headCount(q)) &&
+      type.getDimSize(1) == kHeadStatistics)
+    return success();
+  return emitOpError("expects a result of ") // head_statistics_c5
+         << headCount(q) << " heads x " << kHeadStatistics << " sums, but got " << type;
+}
+
+//===----------------------------------------------------------------------===//
+// Fixed patterns
+//===----------------------------------------------------------------------===//
+
+LogicalResult MixOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, Types &types) {
+  RankedTensorType v = tensorOf(op.getV()), a = tensorOf(op.getA()), starts = tensorOf(op.getDocStart());
+  if (v.getRank() < 3 || axesOf(v).size() < 3 || axesOf(v)[0] != "batch") // mix_c1
+    return emitOptionalError(loc, "expects v of axes batch, keys, heads..., channel, but got ", v);
+  if (a != tensorOf(op.getR()) || axesOf(a).size() != 2) // mix_c2
+    return emitOptionalError(loc, "expects a and r of one type [heads, places], but got ", a, " and ",
+                             op.getR().getType());
+  if (axesOf(starts).size() != 2 || axesOf(starts)[0] != "batch" || axesOf(starts)[1] != "pos" ||
+      !sameSize(starts.getDimSize(0), v.getDimSize(0))) // mix_c5
+    return emitOptionalError(loc, "expects document starts over batch and pos, but got ", starts);
+  SmallVector<StringAttr> names(axesOf(starts));
+  SmallVector<int64_t> sizes(starts.getShape());
+  names.append({axesOf(a)[0], axesOf(v).back()});
+  sizes.append({a.getDimSize(0), v.getShape().back()});
+  types.push_back(namedTensor(names, sizes, v.getElementType()));
+  types.push_back(withoutLast(cast<RankedTensorType>(types.back()), v.getElementType()));
+  return success();
+}
+
+/// One window and, where they are given, one value head for each of `heads`.
+static LogicalResult verifyPerHead(Operation *op, Value windows, Value kvOf, int64_t heads) {
+  for (Value list : {windows, kvOf})
+    if (list && (tensorOf(list).getRank() != 1 || !sameSize(tensorOf(list).getDimSize(0), heads)))
+      return op->emitOpError("expects one number for each of ")
+             << heads << " heads, but got " << list.getType();
+  return success();
+}
+
+LogicalResult MixOp::verify() {
+  RankedTensorType v = tensorOf(getV()), a = tensorOf(getA());
+  int64_t keys = v.getDimSize(1), places = a.getDimSize(1);
+  if (!ShapedType::isDynamic(keys) && !ShapedType::isDynamic(places) && places < keys) // mix_c3
+    return emitOpError("expects a pattern of at least ") << keys << " places, but it has " << places;
+  if (failed(verifyPerHead(*this, getWindows(), getKvOf(), a.getDimSize(0)))) // mix_c4, mix_c6
+    return failure();
+  if (!getKvOf() && !sameSize(headCount(v), a.getDimSize(0))) // mix_c6
+    return emitOpError("expects as many heads of values as of patterns, or `kv_of`, but got ")
+           << v << " and " << a;
+  if (getOffset() && !sameSize(tensorOf(getDocStart()).getDimSize(1), 1)) // mix_c7
+    return emitOpError("expects one query a row beside `offset`, but got ") << getDocStart().getType();
+  return isScalar(getLoc(), "offset", getOffset()); // mix_c7
+}
+
+LogicalResult MixGradValueOp::verify() {
+  RankedTensorType dout = tensorOf(getDout()), dv = tensorOf(getDv()), a = tensorOf(getA());
+  if (failed(sameType(getLoc(), "lse", getLse().getType(),
+                      withoutLast(dout, dout.getElementType())))) // mix_grad_value_c1
+    return failure();
+  bool agree = dout.getRank() == 4 && dv.getRank() >= 3 && dv.getShape().back() == dout.getShape().back() &&
+               dv.getShape().take_front(2) == dout.getShape().take_front(2) &&
+               dout.getDimSize(2) == a.getDimSize(0) && (getKvOf() || headCount(dv) == a.getDimSize(0));
+  if (!agree) // mix_grad_value_c2
+    return emitOpError("expects values and results of one mix, but got ") << dv << " and " << dout;
+  return verifyPerHead(*this, getWindows(), getKvOf(), a.getDimSize(0)); // mix_grad_value_c3
+}
+
+LogicalResult MixGradPatternOp::verify() {
+  RankedTensorType out = tensorOf(getOut()), a = tensorOf(getA());
+  if (failed(sameType(getLoc(), "dout", getDout().getType(), out)) || // mix_grad_pattern_c1
+      failed(sameType(getLoc(), "lse", getLse().getType(),
+                      withoutLast(out, out.getElementType()))) || // mix_grad_pattern_c2
+      failed(sameType(getLoc(), "da", getDa().getType(), a)) ||   // mix_grad_pattern_c3
+      failed(sameType(getLoc(), "dr", getDr().getType(), getR().getType())))
+    return failure();
+  return verifyPerHead(*this, getWindows(), getKvOf(), a.getDimSize(0)); // mix_grad_pattern_c4
 }
 
 LogicalResult CacheUpdateOp::verify() {

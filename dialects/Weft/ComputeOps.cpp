@@ -157,6 +157,24 @@ LogicalResult ContractOp::verify() {
   return sameInit(getLoc(), getInit(), getType()); // contract_c4
 }
 
+LogicalResult ReshapeOp::verify() {
+  RankedTensorType x = tensorOf(getX());
+  if (x.hasStaticShape() && getType().hasStaticShape() &&
+      x.getNumElements() != getType().getNumElements()) // reshape_c1
+    return emitOpError("expects as many elements as ") << x << " has, but got " << getType();
+  if (x.getElementType() != getType().getElementType()) // reshape_c2
+    return emitOpError("expects elements of ") << x.getElementType() << ", but got " << getType();
+  return success();
+}
+
+/// A reshape to its own type, or back to the type of what was reshaped, is nothing.
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (getX().getType() == getType())
+    return getX();
+  auto inner = getX().getDefiningOp<ReshapeOp>();
+  return inner && inner.getX().getType() == getType() ? inner.getX() : Value();
+}
+
 LogicalResult GatherOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op,
                                          Types &types) {
   RankedTensorType table = tensorOf(op.getTable()), index = tensorOf(op.getIndex());
@@ -188,6 +206,64 @@ LogicalResult GatherGradOp::verify() {
     return emitOpError("expects `dy` over the axes of ")
            << index << " and of the rows of " << table << ", but got " << dy;
   return sameInit(getLoc(), getInit(), table); // gather_grad_c2
+}
+
+/// Where the axes `names` stand side by side in `x`, or -1; `places` is set to their product.
+static int64_t sideBySide(RankedTensorType x, ArrayAttr names, int64_t &places) {
+  ArrayRef<StringAttr> axes = axesOf(x);
+  if (names.empty()) {
+    places = x.getNumElements();
+    return axes.empty() && x.getRank() == 1 ? 0 : -1;
+  }
+  int64_t first = axisIndex(x, cast<StringAttr>(names[0]));
+  places = 1;
+  for (auto [n, name] : llvm::enumerate(names)) {
+    if (first < 0 || axisIndex(x, cast<StringAttr>(name)) != first + static_cast<int64_t>(n))
+      return -1;
+    places *= x.getDimSize(first + static_cast<int64_t>(n));
+  }
+  return first;
+}
+
+/// The type of a take of `x`; the labels are those of weft.take.
+static FailureOr<RankedTensorType> takenType(std::optional<Location> loc, RankedTensorType x, ArrayAttr axes,
+                                             StringAttr axis, ArrayRef<int64_t> indices) {
+  int64_t places = 0, first = sideBySide(x, axes, places);
+  if (first < 0) // take_c1
+    return emitOptionalError(loc, "expects the axes ", axes, " side by side in ", x);
+  if (indices.empty()) // take_c3
+    return emitOptionalError(loc, "expects one index at least to take of ", x);
+  for (int64_t index : indices)
+    if (index < 0 || index >= places) // take_c2
+      return emitOptionalError(loc, "expects indices below ", places, ", but got ", index);
+  size_t before = static_cast<size_t>(first), after = before + std::max<size_t>(axes.size(), 1);
+  SmallVector<int64_t> sizes(x.getShape().take_front(before));
+  sizes.push_back(static_cast<int64_t>(indices.size()));
+  llvm::append_range(sizes, x.getShape().drop_front(after));
+  SmallVector<StringAttr> names;
+  if (!axes.empty()) {
+    llvm::append_range(names, axesOf(x).take_front(before));
+    llvm::append_range(names, axesOf(x).drop_front(after));
+    if (llvm::is_contained(names, axis)) // take_c4
+      return emitOptionalError(loc, "expects no other axis called ", axis, " in ", x);
+    names.insert(names.begin() + first, axis);
+  }
+  return namedTensor(names, sizes, x.getElementType());
+}
+
+LogicalResult TakeOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, Types &types) {
+  FailureOr<RankedTensorType> type =
+      takenType(loc, tensorOf(op.getX()), op.getAxes(), op.getAxisAttr(), op.getIndices());
+  if (failed(type))
+    return failure();
+  types.push_back(*type);
+  return success();
+}
+
+LogicalResult PutOp::verify() {
+  FailureOr<RankedTensorType> type =
+      takenType(getLoc(), getType(), getAxes(), getAxisAttr(), getIndices()); // put_c1
+  return failed(type) ? failure() : sameType(getLoc(), "y", getY().getType(), *type);
 }
 
 LogicalResult PositionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op,

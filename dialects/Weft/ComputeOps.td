@@ -214,6 +214,50 @@ def Weft_GatherGradOp : Weft_PureOp<"gather_grad"> {
   let extraClassDeclaration = kOwnCost;
 }
 
+def Weft_ReshapeOp : Weft_PureOp<"reshape", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "the same elements in row-major order under other axes; no data moves";
+  let description = [{
+    It renames axes, merges neighbours or splits one. Constraints: the result has
+    as many elements as `x` (C1) and their type (C2).
+  }];
+  let arguments = (ins Weft_Float:$x);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_TakeOp : Weft_Diff<"take"> {
+  let summary = "slices of a tensor: some places of one axis, or of several that stand side by side";
+  let description = [{
+    y[o..., n, i...] = x[o..., indices[n], i...], where the axes `axes` of `x` are
+    counted together, row-major, and the result has the axis `axis` in their
+    place. A vector without axis names has `axes` [] and `axis` "". Constraints:
+    `axes` stand side by side in `x`, in this order (C1); each index is a place of
+    them (C2); there is one at least (C3); no other axis of `x` is called `axis`
+    (C4).
+  }];
+  let arguments = (ins Weft_Tensor:$x, StrArrayAttr:$axes, StrAttr:$axis, DenseI64ArrayAttr:$indices);
+  let results = (outs Weft_Tensor:$y);
+  let assemblyFormat = "$x $axes `as` $axis `at` $indices attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_PutOp : Weft_PureOp<"put", [DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "the transpose of take: adds slices to zeros, in order of place";
+  let description = [{
+    result[o..., indices[n], i...] = sum of y[o..., n, i...] over each n with that
+    index; 0 where there is none. Constraints: a take of the result, with the same
+    attributes, has the type of `y` (C1).
+  }];
+  let arguments = (ins Weft_Float:$y, StrArrayAttr:$axes, StrAttr:$axis, DenseI64ArrayAttr:$indices);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$y `from` $axis `to` $axes `at` $indices attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
 def Weft_PositionOp : Weft_Inferred<"position"> {
   let summary = "index inside the document: offset + i - doc_start[i]";
   let description = [{ Constraints: `offset` is one integer (C1). }];
@@ -249,20 +293,24 @@ def Weft_AttendOp : Weft_Inferred<"attend", [AttrSizedOperandSegments, DeclareOp
     where `keys` is `pos` or the axis of a cache. Heads are counted row-major
     over q's axes between pos and channel. k and v are shared along the head
     axes that they lack, by name: kv(h) is the row-major number of the axes
-    they have. While the model is rolled the window is the formula `window`;
-    then it is the operand `windows` (int32, one a head, at least 1).
+    they have; with the operand `kv_of` (int32, one a head) it is kv_of[h],
+    whatever the names are. While the model is rolled the window is the formula
+    `window`; then it is the operand `windows` (int32, one a head, at least 1).
+    `order` is the order in which heads are worked on and changes no value.
 
     Constraints: q has `batch`, `pos` first and one axis last (C1); k has axes
     of q but for `keys` (C2); v as k but for its channel (C3); there is `windows`
     with one value a head, or the formula `window` (C4); doc_start is int over q's
-    first two axes (C5); `offset` is one integer (C6).
+    first two axes (C5); `offset` is one integer (C6); with `kv_of`, one value a
+    head, C2 holds for the batch alone (C7); `order` names each head once (C8).
   }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Optional<Weft_Int>:$windows,
-                   Optional<Weft_Int>:$doc_start, Optional<Weft_Int>:$offset,
-                   Weft_Number:$scale, OptionalAttr<Weft_FormulaAttr>:$window);
+                   Optional<Weft_Int>:$doc_start, Optional<Weft_Int>:$offset, Optional<Weft_Int>:$kv_of,
+                   Weft_Number:$scale, OptionalAttr<Weft_FormulaAttr>:$window,
+                   OptionalAttr<DenseI32ArrayAttr>:$order);
   let results = (outs Weft_Float:$out, Weft_Float:$lse);
   let assemblyFormat = "$q `,` $k `,` $v (`windows` $windows^)? (`documents` $doc_start^)? (`offset` $offset^)? "
-                       "(`window` $window^)? attr-dict `:` functional-type(operands, results)";
+                       "(`kv_of` $kv_of^)? (`window` $window^)? (`order` $order^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
@@ -273,13 +321,15 @@ def Weft_AttendGradQueryOp : Weft_PureOp<"attend_grad_query"> {
     p[j] = exp(s[j] - lse); ds[j] = p[j] (sum_c dout[c] v[j, c] - delta);
     dq = scale * sum_j ds[j] k[j]. Constraints: `dout` has the type of `out` (C1);
     `dq` has the type of `q` (C2); `delta` has the type of `lse`, q without its
-    channel (C3); `windows` has one value a head (C4).
+    channel (C3); `windows` has one value a head (C4), and so has `kv_of` (C5);
+    `order` names each head once (C6).
   }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Int:$windows, Weft_Int:$doc_start,
-                   Weft_Float:$out, Weft_Float:$lse, Weft_Float:$dout, Weft_Number:$scale);
+                   Weft_Float:$out, Weft_Float:$lse, Weft_Float:$dout, Optional<Weft_Int>:$kv_of,
+                   Weft_Number:$scale, OptionalAttr<DenseI32ArrayAttr>:$order);
   let results = (outs Weft_Float:$dq, Weft_Float:$delta);
   let assemblyFormat = "$q `,` $k `,` $v `windows` $windows `documents` $doc_start `,` $out `,` $lse `,` $dout "
-                       "attr-dict `:` functional-type(operands, results)";
+                       "(`kv_of` $kv_of^)? (`order` $order^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
@@ -289,13 +339,111 @@ def Weft_AttendGradKeyValueOp : Weft_PureOp<"attend_grad_key_value"> {
   let description = [{
     p and ds as in the first pass, which gives `delta`. Constraints: `dk` has the
     type of `k` (C1); `dv` has the type of `v` (C2); `delta` has the type of `lse`,
-    q without its channel (C3); `windows` has one value a head (C4).
+    q without its channel (C3); `windows` has one value a head (C4), and so has
+    `kv_of` (C5); `order` names each key-value head once (C6).
   }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Int:$windows, Weft_Int:$doc_start,
-                   Weft_Float:$lse, Weft_Float:$delta, Weft_Float:$dout, Weft_Number:$scale);
+                   Weft_Float:$lse, Weft_Float:$delta, Weft_Float:$dout, Optional<Weft_Int>:$kv_of,
+                   Weft_Number:$scale, OptionalAttr<DenseI32ArrayAttr>:$order);
   let results = (outs Weft_Float:$dk, Weft_Float:$dv);
   let assemblyFormat = "$q `,` $k `,` $v `windows` $windows `documents` $doc_start `,` $lse `,` $delta `,` $dout "
-                       "attr-dict `:` functional-type(operands, results)";
+                       "(`kv_of` $kv_of^)? (`order` $order^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_HeadStatisticsOp : Weft_PureOp<"head_statistics", [AttrSizedOperandSegments]> {
+  let summary = "what a window controller is told about each head: sums over the rows of a batch";
+  let description = [{
+    result[h] holds 12 sums over the rows (b, i) that count, with k and v of the
+    head kv(h) at the row's own place:
+
+    ```
+    0..2   sum_c |q|, q, q^2          3..5   sum_c |k|, k, k^2
+    6..8   sum_c |v|, v, v^2          9      (lse - sum_j p[j] s[j]) / log n
+    10     sum_c out^2                11     1
+    ```
+
+    s and p as in attend, n the number of keys that the row sees; number 9 is 0
+    where n is 1. With `targets` (int32, -1: not counted) a row counts when a
+    counted target stands at or after its doc_start: slots behind the data form
+    a document of their own and are left out. Sums are of floats in a fixed
+    order, whatever the number of workers. Source: arXiv:2608.19203, section 5.3.
+
+    Constraints: `out` has q's axes but for its channel, v's (C1); `lse` is q
+    without its channel (C2); `windows` has one value a head (C3), and so has
+    `kv_of` (C4); the result is [heads, 12] (C5).
+  }];
+  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Float:$out, Weft_Float:$lse,
+                   Weft_Int:$windows, Weft_Int:$doc_start, Optional<Weft_Int>:$kv_of,
+                   Optional<Weft_Int>:$targets, Weft_Number:$scale);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$q `,` $k `,` $v `,` $out `,` $lse `windows` $windows `documents` $doc_start "
+                       "(`kv_of` $kv_of^)? (`targets` $targets^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_MixOp : Weft_Inferred<"mix", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "attention of frozen heads: a fixed pattern in place of scores and softmax";
+  let description = [{
+    Query i of head h, at place g = offset + i, with s = doc_start[i], mixes the
+    values at max(s, g - windows[h] + 1) <= j <= g:
+
+    ```
+    P[j]   = exp(a[h, j - s] + r[h, g - j] - lse),  lse = log sum_j exp(a[h, j - s] + r[h, g - j])
+    out[i] = sum_j P[j] v[j, kv(h)]
+    ```
+
+    v: [batch, keys, kv..., channel]; a and r: [heads, T], of the key's place in
+    its document and of the distance. Each head has the value head of its number,
+    or kv_of[h]. Source: arXiv:2609.34650, section 3.2 (compact patterns).
+
+    Constraints: v has `batch`, keys, heads and a channel (C1); a and r have one
+    type of two axes (C2), and as many places as v has keys (C3); there are as
+    many windows as heads (C4); doc_start is int over `batch` and `pos` (C5); v
+    has as many heads as a, or there is one `kv_of` a head (C6); with `offset`,
+    one integer, there is one query a row (C7).
+  }];
+  let arguments = (ins Weft_Float:$v, Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows, Weft_Int:$doc_start,
+                   Optional<Weft_Int>:$offset, Optional<Weft_Int>:$kv_of);
+  let results = (outs Weft_Float:$out, Weft_Float:$lse);
+  let assemblyFormat = "$v `,` $a `,` $r `windows` $windows `documents` $doc_start (`offset` $offset^)? "
+                       "(`kv_of` $kv_of^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_MixGradValueOp : Weft_PureOp<"mix_grad_value"> {
+  let summary = "dv[j] = sum over queries i, and heads of the value head, of P[i, j] dout[i]";
+  let description = [{
+    P as in mix, which gives `lse`. Constraints: `lse` is `dout` without its
+    channel (C1); `dv` is a value of a mix whose result has the type of `dout`
+    (C2); there are as many windows as heads (C3).
+  }];
+  let arguments = (ins Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows, Weft_Int:$doc_start, Weft_Float:$lse,
+                   Weft_Float:$dout, Optional<Weft_Int>:$kv_of);
+  let results = (outs Weft_Float:$dv);
+  let assemblyFormat = "$a `,` $r `windows` $windows `documents` $doc_start `,` $lse `,` $dout "
+                       "(`kv_of` $kv_of^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_MixGradPatternOp : Weft_PureOp<"mix_grad_pattern"> {
+  let summary = "gradients of a trained pattern: sums over columns and over diagonals";
+  let description = [{
+    dl[i, j] = P[i, j] (sum_c dout[i, c] v[j, c] - sum_c dout[i, c] out[i, c]);
+    da[c] = sum of dl[i, j] over the keys with j - s = c; dr[d] = sum over i - j =
+    d. Rows and documents are summed in their order. Constraints: `dout` has the
+    type of `out` (C1); `lse` is `out` without its channel (C2); `da` has the type
+    of `a` and `dr` that of `r` (C3); there are as many windows as heads (C4).
+  }];
+  let arguments = (ins Weft_Float:$v, Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows, Weft_Int:$doc_start,
+                   Weft_Float:$out, Weft_Float:$lse, Weft_Float:$dout, Optional<Weft_Int>:$kv_of);
+  let results = (outs Weft_Float:$da, Weft_Float:$dr);
+  let assemblyFormat = "$v `,` $a `,` $r `windows` $windows `documents` $doc_start `,` $out `,` $lse `,` $dout "
+                       "(`kv_of` $kv_of^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
@@ -383,10 +531,12 @@ def Weft_LossHeadGradOp : Weft_Inferred<"loss_head_grad", [AttrSizedOperandSegme
 
 def Weft_NormOp : Weft_PureOp<"norm"> {
   let summary = "norm = factor sqrt(sum x^2), summed in float64 in fixed chunks";
-  let description = [{ Constraints: `factor` and `norm` are single numbers (C1). }];
-  let arguments = (ins Weft_Float:$x, Weft_Float:$factor);
+  let description = [{
+    Without `factor` it is 1. Constraints: `factor` and `norm` are single numbers (C1).
+  }];
+  let arguments = (ins Weft_Float:$x, Optional<Weft_Float>:$factor);
   let results = (outs Weft_Float:$norm);
-  let assemblyFormat = "$x `,` $factor attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$x (`,` $factor^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
 }
@@ -426,6 +576,45 @@ def Weft_AdamWOp : Weft_PureOp<"adamw"> {
                        "`eps` $eps `decay` $decay attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_PolarOp : Weft_PureOp<"polar"> {
+  let summary = "about the orthogonal factor of a matrix: Newton-Schulz steps of degree five";
+  let description = [{
+    x: [rows, columns].
+
+    ```
+    y = x / (|x| + 1e-7)                          |x| = sqrt(sum x^2)
+    y <- a y + (b s + c s s) y,  s = y y^T        `iterations` times
+    ```
+
+    with (a, b, c) = (3.4445, -4.7750, 2.0315). Each singular value s of y goes
+    to a s + b s^3 + c s^5, so those of the result lie between about 0.68 and
+    1.2023 unless they started near 0. Source: arXiv:2607.18363, Experimental
+    Setup (Muon). Constraints: `x` has two axes (C1); the result has its type
+    (C2); `iterations` is at least 1 (C3).
+  }];
+  let arguments = (ins Weft_Float:$x, I64Attr:$iterations);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x `iterations` $iterations attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost # [{
+    /// a, b, c of the step, and what the norm is raised by.
+    static constexpr double kCoefficients[] = {3.4445, -4.7750, 2.0315};
+    static constexpr double kFloor = 1e-7;
+  }];
+}
+
+def Weft_AcceptOp : Weft_PureOp<"accept"> {
+  let summary = "`next`, or `old` in every element where `scale` is NaN: a skipped step";
+  let description = [{
+    Constraints: `next` and the result have the type of `old` (C1); `scale` is a
+    single number (C2).
+  }];
+  let arguments = (ins Weft_Float:$old, Weft_Float:$next, Weft_Float:$scale);
+  let results = (outs Weft_Float:$result);
+  let assemblyFormat = "$old `,` $next `scale` $scale attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 #endif // WEFT_COMPUTE_OPS_TD

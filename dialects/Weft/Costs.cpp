@@ -70,6 +70,19 @@ Cost SoftmaxGradOp::getCost() { return costOf(*this, 0, 4 * elements(getY())); }
 Cost NormOp::getCost() { return costOf(*this, 0, 2 * elements(getX())); }
 Cost AdamWOp::getCost() { return costOf(*this, 0, 16 * elements(getP())); }
 
+// A step of an s x l matrix, s its smaller side: y y^T, s s and their sum's product with y.
+Cost PolarOp::getCost() {
+  RankedTensorType type = tensorType(getX());
+  auto small = static_cast<double>(std::min(type.getDimSize(0), type.getDimSize(1)));
+  auto steps = static_cast<double>(getIterations());
+  double products = 2 * small * (2 * elements(getX()) + small * small);
+  return costOf(*this, steps * products,
+                3 * elements(getX()) + steps * (2 * elements(getX()) + 3 * small * small));
+}
+
+// Only names change.
+Cost ReshapeOp::getCost() { return {}; }
+
 //===----------------------------------------------------------------------===//
 // Products and look-ups
 //===----------------------------------------------------------------------===//
@@ -100,6 +113,14 @@ Cost GatherGradOp::getCost() {
   cost.bytesWritten = getInit() ? touched : bytes(getDtable());
   return cost;
 }
+
+// The slices are read, not what stands between them.
+Cost TakeOp::getCost() {
+  Cost cost;
+  cost.bytesRead = cost.bytesWritten = bytes(getY());
+  return cost;
+}
+Cost PutOp::getCost() { return costOf(*this, 0, elements(getY())); }
 
 Cost CacheUpdateOp::getCost() {
   Cost cost;
@@ -154,6 +175,41 @@ Cost AttendGradQueryOp::getCost() {
 Cost AttendGradKeyValueOp::getCost() {
   double pairs = attentionPairs(getQ(), getK(), getWindows());
   return costOf(*this, 2 * pairs * (2 * channels(getQ()) + 2 * channels(getV())), 5 * pairs);
+}
+
+// Scores again; scale, difference, exp, two products and a sum for each pair.
+Cost HeadStatisticsOp::getCost() {
+  double pairs = attentionPairs(getQ(), getK(), getWindows());
+  double rows = elements(getLse());
+  return costOf(*this, 2 * pairs * channels(getQ()),
+                6 * pairs + rows * (4 * channels(getQ()) * 2 + 4 * channels(getV()) + 2 * channels(getV())));
+}
+
+/// Pairs of a mix: `out` [batch, queries, heads, channel] over `keys` places.
+static double mixPairs(Value out, int64_t keys, Value windows) {
+  RankedTensorType type = tensorType(out);
+  auto constant = windows.getDefiningOp<IntegersOp>();
+  auto queries = static_cast<double>(type.getDimSize(1)), places = static_cast<double>(keys);
+  double pairs = 0;
+  for (int64_t head = 0; head < type.getDimSize(2); ++head)
+    pairs += pairsOf(queries, places,
+                     constant ? std::min<double>(constant.getValues()[static_cast<size_t>(head)], places)
+                              : places);
+  return static_cast<double>(type.getDimSize(0)) * pairs;
+}
+
+// One product; a sum and a product for each pair, exp of each place of the pattern.
+Cost MixOp::getCost() {
+  double pairs = mixPairs(getOut(), tensorType(getV()).getDimSize(1), getWindows());
+  return costOf(*this, 2 * pairs * channels(getOut()), 2 * pairs + 2 * elements(getA()));
+}
+Cost MixGradValueOp::getCost() {
+  double pairs = mixPairs(getDout(), tensorType(getDv()).getDimSize(1), getWindows());
+  return costOf(*this, 2 * pairs * channels(getDout()), pairs + 2 * elements(getA()));
+}
+Cost MixGradPatternOp::getCost() {
+  double pairs = mixPairs(getOut(), tensorType(getV()).getDimSize(1), getWindows());
+  return costOf(*this, 2 * pairs * channels(getOut()), 5 * pairs + 2 * (elements(getA()) + elements(getOut())));
 }
 
 //===----------------------------------------------------------------------===//

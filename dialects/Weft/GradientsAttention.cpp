@@ -25,14 +25,34 @@ Gradients AttendOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
   }
   Location loc = gradientLocation(*this);
   Value dout = gradients[0];
-  auto query =
-      AttendGradQueryOp::create(builder, loc, getQ().getType(), getLse().getType(), getQ(), getK(), getV(),
-                                getWindows(), getDocStart(), getOut(), getLse(), dout, getScaleAttr());
-  auto keyValue = AttendGradKeyValueOp::create(builder, loc, getK().getType(), getV().getType(), getQ(),
-                                               getK(), getV(), getWindows(), getDocStart(), getLse(),
-                                               query.getDelta(), dout, getScaleAttr());
+  auto query = AttendGradQueryOp::create(builder, loc, getQ().getType(), getLse().getType(), getQ(), getK(),
+                                         getV(), getWindows(), getDocStart(), getOut(), getLse(), dout,
+                                         getKvOf(), getScaleAttr(), DenseI32ArrayAttr());
+  auto keyValue = AttendGradKeyValueOp::create(
+      builder, loc, getK().getType(), getV().getType(), getQ(), getK(), getV(), getWindows(), getDocStart(),
+      getLse(), query.getDelta(), dout, getKvOf(), getScaleAttr(), DenseI32ArrayAttr());
   Gradients result{query.getDq(), keyValue.getDk(), keyValue.getDv()};
   result.resize(getNumOperands());
+  return result;
+}
+
+Gradients MixOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
+  if (gradients[1] || getOffset()) {
+    emitOpError(gradients[1] ? "the loss depends on the log-sums of weft.mix: expected a use of its first "
+                               "result alone"
+                             : "weft.mix with an offset reads a cache: expected training without one");
+    return {};
+  }
+  Location loc = gradientLocation(*this);
+  Value dout = gradients[0];
+  Gradients result(getNumOperands());
+  result[0] = MixGradValueOp::create(builder, loc, getV().getType(), getA(), getR(), getWindows(),
+                                     getDocStart(), getLse(), dout, getKvOf());
+  auto pattern = MixGradPatternOp::create(builder, loc, getA().getType(), getR().getType(), getV(), getA(),
+                                          getR(), getWindows(), getDocStart(), getOut(), getLse(), dout,
+                                          getKvOf());
+  result[1] = pattern.getDa();
+  result[2] = pattern.getDr();
   return result;
 }
 

@@ -17,10 +17,24 @@ Gradients ContractOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
   return result;
 }
 
+Gradients ReshapeOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
+  return {ReshapeOp::create(builder, gradientLocation(*this), getX().getType(), gradients[0])};
+}
+
 Gradients GatherOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
   return {GatherGradOp::create(builder, gradientLocation(*this), getTable().getType(), getIndex(),
                                gradients[0], Value()),
           Value()};
+}
+
+Gradients TakeOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
+  return {PutOp::create(builder, gradientLocation(*this), getX().getType(), gradients[0], getAxesAttr(),
+                        getAxisAttr(), getIndicesAttr())};
+}
+
+Gradients PutOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
+  return {TakeOp::create(builder, gradientLocation(*this), gradients[0], getAxesAttr(), getAxisAttr(),
+                         getIndicesAttr())};
 }
 
 } // namespace weft

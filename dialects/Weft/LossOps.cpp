@@ -112,3 +112,21 @@ LogicalResult AdamWOp::verify() {
     return emitOpError("expects `hyper` to hold rate and two corrections, but got ") << hyper;
   return isScalar(getLoc(), "scale", getScale()); // adamw_c3
 }
+
+LogicalResult PolarOp::verify() {
+  RankedTensorType x = tensorOf(getX());
+  if (x.getRank() != 2) // polar_c1
+    return emitOpError("expects a matrix of [rows, columns], but got ") << x;
+  if (failed(sameType(getLoc(), "y", getType(), x))) // polar_c2
+    return failure();
+  if (getIterations() < 1) // polar_c3
+    return emitOpError("expects at least 1 iteration, but got ") << getIterations();
+  return success();
+}
+
+LogicalResult AcceptOp::verify() {
+  for (auto [name, value] : {std::pair<StringRef, Value>("next", getNext()), {"result", getResult()}})
+    if (failed(sameType(getLoc(), name, value.getType(), getOld().getType()))) // accept_c1
+      return failure();
+  return isScalar(getLoc(), "scale", getScale()); // accept_c2
+}

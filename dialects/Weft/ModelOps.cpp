@@ -163,6 +163,18 @@ LogicalResult LossOp::verify() {
 // State
 //===----------------------------------------------------------------------===//
 
+LogicalResult StateOp::verify() {
+  if (!getSlices())
+    return success();
+  SmallVector<int64_t> shape(getSlices()->getFullShape());
+  auto *first = shape.begin() + getSlices()->getFirstAxis();
+  *first = static_cast<int64_t>(getSlices()->getKept().size());
+  shape.erase(first + 1, first + getSlices()->getAxisCount());
+  if (ArrayRef(shape) == getTensorType().getShape()) // state_c1
+    return success();
+  return emitOpError("expects the shape of ") << *getSlices() << ", but got " << getTensorType();
+}
+
 static LogicalResult verifyState(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name,
                                  Type type) {
   auto state = symbols.lookupNearestSymbolFrom<StateOp>(op, name);

@@ -104,14 +104,24 @@ def Weft_LossOp : Weft_Op<"loss"> {
 //===----------------------------------------------------------------------===//
 
 def Weft_StateOp : Weft_Op<"state", [Symbol]> {
-  let summary = "a tensor that outlives programs: parameter, gradient, moment, cache or table";
+  let summary = "a tensor that outlives programs: parameter, gradient, moment, cache, table or control";
   let description = [{
+    Entries of the role `control` belong to plans (windows, statistics,
+    patterns): checkpoints keep them, no optimiser steps them.
+
     `offset`, given by `lay-out-params`, counts bytes from the start of the
-    state; siblings that one optimiser steps stand beside one another.
+    state; siblings that one optimiser steps stand beside one another. An entry
+    with `slices` holds a part of what the model's text declares. Constraints:
+    they have the entry's shape (C1).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Weft_Role:$role, TypeAttrOf<Weft_Tensor>:$type,
-                   Weft_InitAttr:$init, OptionalAttr<I64Attr>:$offset);
-  let assemblyFormat = "$role $sym_name $init (`offset` $offset^)? attr-dict `:` $type";
+                   Weft_InitAttr:$init, OptionalAttr<I64Attr>:$offset, OptionalAttr<Weft_SlicesAttr>:$slices);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::weft::Role":$role, "::mlir::Type":$type,
+                                 "::weft::InitAttr":$init, "::mlir::IntegerAttr":$offset),
+                            [{ build($_builder, $_state, name, role, ::llvm::cast<::mlir::RankedTensorType>(type), init,
+                                      offset, ::weft::SlicesAttr()); }]>];
+  let assemblyFormat = "$role $sym_name $init (`slices` $slices^)? (`offset` $offset^)? attr-dict `:` $type";
+  let hasVerifier = 1;
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType getTensorType() { return ::llvm::cast<::mlir::RankedTensorType>(getType()); }
   }];

@@ -62,6 +62,9 @@ mlir::RankedTensorType withElement(mlir::RankedTensorType type, mlir::Type eleme
 /// The axes of q between pos and channel: heads counted row-major are their product.
 int64_t headCount(mlir::RankedTensorType q);
 
+/// Sums that weft.head_statistics keeps of a head.
+constexpr int64_t kHeadStatistics = 12;
+
 /// The f64 number of an unrolled `Weft_Number` attribute.
 double numberOf(mlir::Attribute attribute);
 

@@ -93,6 +93,25 @@ LogicalResult FormulaAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 }
 
 //===----------------------------------------------------------------------===//
+// #weft.slices
+//===----------------------------------------------------------------------===//
+
+LogicalResult SlicesAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> fullShape,
+                                 int64_t firstAxis, int64_t axisCount, ArrayRef<int64_t> kept) {
+  auto rank = static_cast<int64_t>(fullShape.size());
+  if (firstAxis < 0 || axisCount < 1 || firstAxis + axisCount > rank) // C1
+    return emitError() << "expects axes of a tensor of " << rank << ", but got " << firstAxis << " + "
+                       << axisCount;
+  int64_t places = 1, last = -1;
+  for (int64_t size : fullShape.slice(static_cast<size_t>(firstAxis), static_cast<size_t>(axisCount)))
+    places *= size;
+  for (int64_t place : kept)
+    if (place <= std::exchange(last, place) || place >= places) // C2
+      return emitError() << "expects places below " << places << " that increase, but got " << place;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Axes
 //===----------------------------------------------------------------------===//
 

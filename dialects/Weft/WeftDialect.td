@@ -87,10 +87,26 @@ def Weft_InitAttr : Weft_Attr<"Init", "init"> {
   let assemblyFormat = "`<` $kind `,` $a (`,` $b^)? `>`";
 }
 
+def Weft_SlicesAttr : Weft_Attr<"Slices", "slices"> {
+  let summary = "which slices of a larger tensor a state entry holds";
+  let description = [{
+    `#weft.slices<of [128, 4, 2, 32] axes 1 + 2 kept [0, 1, 5]>`: the tensor of
+    this shape without the slices that a plan removed. `axis_count` axes from
+    `first_axis` on are counted together, row-major; `kept` are the places that
+    are left, in order. The entry has one axis in place of those. Constraints: the
+    axes are axes of the shape (C1); `kept` increases and names places of them
+    (C2).
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$full_shape, "int64_t":$first_axis, "int64_t":$axis_count,
+                    ArrayRefParameter<"int64_t">:$kept);
+  let assemblyFormat = "`<` `of` `[` $full_shape `]` `axes` $first_axis `+` $axis_count `kept` `[` $kept `]` `>`";
+  let genVerifyDecl = 1;
+}
+
 def Weft_Role : I32EnumAttr<"Role", "what a state entry is for", [
     I32EnumAttrCase<"Parameter", 0, "parameter">, I32EnumAttrCase<"Gradient", 1, "gradient">,
     I32EnumAttrCase<"Moment", 2, "moment">, I32EnumAttrCase<"Cache", 3, "cache">,
-    I32EnumAttrCase<"Table", 4, "table">]> {
+    I32EnumAttrCase<"Table", 4, "table">, I32EnumAttrCase<"Control", 5, "control">]> {
   let cppNamespace = "::weft";
 }
 

@@ -135,8 +135,8 @@ void Emitter::emitScope(const lang::Node &node) {
 
 Value Emitter::emitAttend(const lang::Node &node, Location loc) {
   Value q = operand(node, 0), k = operand(node, 1), v = operand(node, 2);
-  auto op = AttendOp::create(builder, loc, q, k, v, Value(), docStart, Value(), formula(node, "scale"),
-                             formula(node, "window"));
+  auto op = AttendOp::create(builder, loc, q, k, v, Value(), docStart, Value(), Value(),
+                             formula(node, "scale"), formula(node, "window"), DenseI32ArrayAttr());
   return op.getOut();
 }
 

@@ -25,7 +25,8 @@ constexpr double kLowest = -1e30;
 class AttendEmitter {
 public:
   AttendEmitter(AttendOp op, KernelBody &body)
-      : op(op), body(body), e(body.e), shape(op.getQ(), op.getK(), op.getV(), numberOf(op.getScale())),
+      : op(op), body(body), e(body.e),
+        shape(op.getQ(), op.getK(), op.getV(), op.getKvOf(), body, numberOf(op.getScale())),
         lanes(shape.queryBlock), queries(body.take(lanes * shape.channel)),
         scores(body.take(lanes * shape.keyBlock)), sums(body.take(lanes * shape.valueChannel)),
         most(body.take(lanes)), total(body.take(lanes)), ratio(body.take(lanes)), first(body.take(lanes)),
@@ -117,12 +118,9 @@ void AttendEmitter::finish() {
 }
 
 void AttendEmitter::item(Value number) {
-  Value block = e.remi(number, shape.queryBlocks());
-  Value pair = e.divi(number, shape.queryBlocks());
-  head = e.remi(pair, shape.heads);
-  row = e.divi(pair, shape.heads);
+  auto item = shape.item(e, number, shape.heads, shape.queryBlocks(), op.getOrder());
+  row = item.row, head = item.head, place = item.place;
   kv = shape.kvOf(e, head);
-  place = e.muli(block, lanes);
   count = e.mini(e.subi(e.number(shape.queries), place), e.number(lanes));
   mask.starts =
       op.getDocStart() ? e.at(body.argument(op.getDocStart()), e.muli(row, shape.queries)) : Value();

@@ -20,7 +20,8 @@ using Predicate = arith::CmpIPredicate;
 class GradKeyValueEmitter {
 public:
   GradKeyValueEmitter(AttendGradKeyValueOp op, KernelBody &body)
-      : op(op), body(body), e(body.e), shape(op.getQ(), op.getK(), op.getV(), numberOf(op.getScale())),
+      : op(op), body(body), e(body.e),
+        shape(op.getQ(), op.getK(), op.getV(), op.getKvOf(), body, numberOf(op.getScale())),
         lanes(shape.queryBlock), rows(shape.keyBlock), keyTile(body.take(lanes * shape.channel)),
         valueTile(body.take(lanes * shape.valueChannel)), scores(body.take(lanes * rows)),
         products(body.take(lanes * rows)), keySums(body.take(lanes * shape.channel)),
@@ -29,7 +30,7 @@ public:
   void item(Value number);
 
 private:
-  void headOfGroup(Value member);
+  void headOfGroup(Value reader);
   void queryBlock(Value query, Value end);
   void slopesOfScores(Value query, Value queries);
 
@@ -82,8 +83,8 @@ void GradKeyValueEmitter::queryBlock(Value query, Value end) {
   emitTileProduct(e, {q, products, keySums, {}, e.number(shape.channel), queries, lanes, true});
 }
 
-void GradKeyValueEmitter::headOfGroup(Value member) {
-  head = shape.headOf(e, kv, member);
+void GradKeyValueEmitter::headOfGroup(Value reader) {
+  head = reader;
   mask.window = loadWindow(e, body.argument(op.getWindows()), head);
   Value lastKey = e.addi(e.addi(place, count), -1);
   // The last query that still sees the last key.
@@ -96,11 +97,8 @@ void GradKeyValueEmitter::headOfGroup(Value member) {
 }
 
 void GradKeyValueEmitter::item(Value number) {
-  Value block = e.remi(number, shape.queryBlocks());
-  Value pair = e.divi(number, shape.queryBlocks());
-  kv = e.remi(pair, shape.kvHeads);
-  row = e.divi(pair, shape.kvHeads);
-  place = e.muli(block, lanes);
+  auto item = shape.item(e, number, shape.kvHeads, shape.queryBlocks(), op.getOrder());
+  row = item.row, kv = item.head, place = item.place;
   count = e.mini(e.subi(e.number(shape.keys), place), e.number(lanes));
   mask = {e.at(body.argument(op.getDocStart()), e.muli(row, shape.queries)), {}, e.number(0)};
   Strided k = shape.keyRows(e, body.argument(op.getK()), row, place, kv);
@@ -109,7 +107,7 @@ void GradKeyValueEmitter::item(Value number) {
   emitTransposeIn(e, valueTile, v, count, lanes, shape.valueChannel, 1);
   e.zero(keySums, lanes * shape.channel);
   e.zero(valueSums, lanes * shape.valueChannel);
-  e.loop(e.number(0), e.number(shape.group()), 1, [&](Value member) { headOfGroup(member); });
+  shape.forEachHead(e, kv, [&](Value reader) { headOfGroup(reader); });
   Strided dk = shape.keyRows(e, body.result(0), row, place, kv);
   Strided dv = shape.valueRows(e, body.result(1), row, place, kv);
   emitTransposeOut(e, dk, keySums, count, lanes, shape.channel, shape.scale, {});

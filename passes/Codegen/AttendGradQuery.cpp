@@ -16,7 +16,8 @@ namespace {
 class GradQueryEmitter {
 public:
   GradQueryEmitter(AttendGradQueryOp op, KernelBody &body)
-      : op(op), body(body), e(body.e), shape(op.getQ(), op.getK(), op.getV(), numberOf(op.getScale())),
+      : op(op), body(body), e(body.e),
+        shape(op.getQ(), op.getK(), op.getV(), op.getKvOf(), body, numberOf(op.getScale())),
         lanes(shape.queryBlock), queries(body.take(lanes * shape.channel)),
         slopes(body.take(lanes * shape.valueChannel)), scores(body.take(lanes * shape.keyBlock)),
         products(body.take(lanes * shape.keyBlock)), sums(body.take(lanes * shape.channel)),
@@ -103,12 +104,9 @@ void GradQueryEmitter::keyBlock(Value key, Value end) {
 }
 
 void GradQueryEmitter::item(Value number) {
-  Value block = e.remi(number, shape.queryBlocks());
-  Value pair = e.divi(number, shape.queryBlocks());
-  head = e.remi(pair, shape.heads);
-  row = e.divi(pair, shape.heads);
+  auto item = shape.item(e, number, shape.heads, shape.queryBlocks(), op.getOrder());
+  row = item.row, head = item.head, place = item.place;
   kv = shape.kvOf(e, head);
-  place = e.muli(block, lanes);
   count = e.mini(e.subi(e.number(shape.queries), place), e.number(lanes));
   mask = {e.at(body.argument(op.getDocStart()), e.muli(row, shape.queries)),
           loadWindow(e, body.argument(op.getWindows()), head), e.number(0)};

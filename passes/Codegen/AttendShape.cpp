@@ -30,28 +30,57 @@ AttendShape::AttendShape(Value q, Value k, Value v, double scale)
   keyBlock = kBlock;
 }
 
+AttendShape::AttendShape(Value q, Value k, Value v, Value kvOf, const KernelBody &body, double scale)
+    : AttendShape(q, k, v, scale) {
+  if (kvOf)
+    kvTable = body.argument(kvOf);
+}
+
 static Value coordinate(Emitter &e, Value number, ArrayRef<Axis> axes, const Axis &axis) {
   return e.remi(e.divi(number, strideOf(axes, axis.name)), axis.size);
 }
 
 Value AttendShape::kvOf(Emitter &e, Value head) const {
+  if (kvTable)
+    return e.loadIndex(kvTable, head);
   Value kv = e.number(0);
   for (const Axis &axis : kvAxes)
     kv = e.addi(kv, e.muli(coordinate(e, head, headAxes, axis), strideOf(kvAxes, axis.name)));
   return kv;
 }
 
-Value AttendShape::headOf(Emitter &e, Value kv, Value member) const {
+void AttendShape::forEachHead(Emitter &e, Value kv, function_ref<void(Value)> visit) const {
+  if (kvTable) {
+    e.loop(e.number(0), e.number(heads), 1, [&](Value head) {
+      e.when(e.compare(Predicate::eq, e.loadIndex(kvTable, head), kv), [&] { visit(head); });
+    });
+    return;
+  }
   Axes others;
   for (const Axis &axis : headAxes)
     if (!strideOf(kvAxes, axis.name))
       others.push_back(axis);
-  Value head = e.number(0);
-  for (const Axis &axis : kvAxes)
-    head = e.addi(head, e.muli(coordinate(e, kv, kvAxes, axis), strideOf(headAxes, axis.name)));
-  for (const Axis &axis : others)
-    head = e.addi(head, e.muli(coordinate(e, member, others, axis), strideOf(headAxes, axis.name)));
-  return head;
+  e.loop(e.number(0), e.number(heads / kvHeads), 1, [&](Value member) {
+    Value head = e.number(0);
+    for (const Axis &axis : kvAxes)
+      head = e.addi(head, e.muli(coordinate(e, kv, kvAxes, axis), strideOf(headAxes, axis.name)));
+    for (const Axis &axis : others)
+      head = e.addi(head, e.muli(coordinate(e, member, others, axis), strideOf(headAxes, axis.name)));
+    visit(head);
+  });
+}
+
+AttendShape::Item AttendShape::item(Emitter &e, Value number, int64_t count, int64_t blocks,
+                                    std::optional<ArrayRef<int32_t>> order) const {
+  Value place = e.muli(e.remi(number, blocks), queryBlock);
+  Value pair = e.divi(number, blocks);
+  if (!order)
+    return {e.divi(pair, count), e.remi(pair, count), place};
+  Value turn = e.divi(pair, batch), head = e.number(order->front());
+  for (auto [at, named] : llvm::enumerate(order->drop_front()))
+    head = e.select(e.compare(Predicate::eq, turn, e.number(static_cast<int64_t>(at) + 1)), e.number(named),
+                    head);
+  return {e.remi(pair, batch), head, place};
 }
 
 /// [rows, places, heads, width] from one place on.

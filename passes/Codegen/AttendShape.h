@@ -14,17 +14,28 @@ struct AttendShape {
   Axes headAxes, kvAxes;
   double scale;
   int64_t queryBlock, keyBlock; // tiles; the first is a multiple of any vector width
+  mlir::Value kvTable;          // kv(h) of each head, where it does not follow from names
 
   AttendShape(mlir::Value q, mlir::Value k, mlir::Value v, double scale);
+  /// In a kernel that may have `kvOf`, the table of kv(h); null otherwise.
+  AttendShape(mlir::Value q, mlir::Value k, mlir::Value v, mlir::Value kvOf, const KernelBody &body,
+              double scale);
 
   int64_t queryBlocks() const { return (queries + queryBlock - 1) / queryBlock; }
   int64_t keyBlocks() const { return (keys + keyBlock - 1) / keyBlock; }
-  int64_t group() const { return heads / kvHeads; }
 
   /// Number of the key-value head that `head` reads.
   mlir::Value kvOf(Emitter &e, mlir::Value head) const;
-  /// Head number `member` of those that read `kv`.
-  mlir::Value headOf(Emitter &e, mlir::Value kv, mlir::Value member) const;
+  /// Calls `visit` for each head that reads `kv`.
+  void forEachHead(Emitter &e, mlir::Value kv, llvm::function_ref<void(mlir::Value)> visit) const;
+
+  /// Row, head (or key-value head) and first place of work item `number`, one of
+  /// `blocks` of each: row by row; or, with an order of heads, head by head.
+  struct Item {
+    mlir::Value row, head, place;
+  };
+  Item item(Emitter &e, mlir::Value number, int64_t count, int64_t blocks,
+            std::optional<llvm::ArrayRef<int32_t>> order) const;
 
   // Rows from place `place` of row `row` on.
   Strided queryRows(Emitter &e, mlir::Value base, mlir::Value row, mlir::Value place, mlir::Value head) const;

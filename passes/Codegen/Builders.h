@@ -47,5 +47,11 @@ KernelKind crossEntropyGradKind(CrossEntropyGradOp op);
 KernelKind attendKind(AttendOp op);
 KernelKind attendGradQueryKind(AttendGradQueryOp op);
 KernelKind attendGradKeyValueKind(AttendGradKeyValueOp op);
+KernelKind headStatisticsKind(HeadStatisticsOp op);
+KernelKind takeKind(TakeOp op);
+KernelKind putKind(PutOp op);
+KernelKind mixKind(MixOp op);
+KernelKind mixGradValueKind(MixGradValueOp op);
+KernelKind mixGradPatternKind(MixGradPatternOp op);
 
 } // namespace weft

@@ -54,6 +54,12 @@ static KernelKind kindOf(KernelOp kernel) {
       .Case([](AttendOp op) { return attendKind(op); })
       .Case([](AttendGradQueryOp op) { return attendGradQueryKind(op); })
       .Case([](AttendGradKeyValueOp op) { return attendGradKeyValueKind(op); })
+      .Case([](HeadStatisticsOp op) { return headStatisticsKind(op); })
+      .Case([](TakeOp op) { return takeKind(op); })
+      .Case([](PutOp op) { return putKind(op); })
+      .Case([](MixOp op) { return mixKind(op); })
+      .Case([](MixGradValueOp op) { return mixGradValueKind(op); })
+      .Case([](MixGradPatternOp op) { return mixGradPatternKind(op); })
       .Default([](Operation *) { return KernelKind{}; });
 }
 

@@ -15,6 +15,8 @@
 namespace weft {
 
 constexpr llvm::StringLiteral kScopePrefix = "in ";
+/// State entries of windows that programs read: this and the path of the branch.
+constexpr llvm::StringLiteral kControlWindows = "control/windows/";
 
 /// `loc` inside the scope `path` (`block.3.attn`); outside all scopes as it is.
 inline mlir::Location inScope(llvm::StringRef path, mlir::Location loc) {

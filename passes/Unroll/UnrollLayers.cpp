@@ -7,7 +7,8 @@
 // 3. Clone every other op with its attributes evaluated and its types sized.
 //
 // Windows that a plan gives stand in the module's attribute `weft.windows`,
-// {path of the branch = array of one window a head}.
+// {path of the branch = array of one window a head}; the paths in
+// `weft.window_state` read theirs from state, `control/windows/PATH`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,6 +51,8 @@ private:
   LogicalResult unrollBranch(BranchOp op, IRMapping &mapping);
   LogicalResult unrollParam(ParamOp op, IRMapping &mapping);
   LogicalResult unrollAttend(AttendOp op, IRMapping &mapping);
+  bool readsWindows();
+  Value windowState(Location loc, RankedTensorType type);
   LogicalResult unrollRope(RopeOp op, IRMapping &mapping);
   FailureOr<Operation *> cloneSized(Operation &op, IRMapping &mapping);
 
@@ -202,6 +205,24 @@ LogicalResult Unroller::unrollParam(ParamOp op, IRMapping &mapping) {
   return success();
 }
 
+/// Whether a plan decides about the windows of this path while it runs.
+bool Unroller::readsWindows() {
+  auto sites = module->getAttrOfType<ArrayAttr>("weft.window_state");
+  return sites && llvm::is_contained(sites, builder.getStringAttr(path));
+}
+
+/// The windows of this path as state, without bound until a plan sets them.
+Value Unroller::windowState(Location loc, RankedTensorType type) {
+  std::string name = (kControlWindows + path).str();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfter(lastState ? lastState : model);
+    auto init = InitAttr::get(builder.getContext(), InitKind::Constant, builder.getF64FloatAttr(kFull), {});
+    lastState = StateOp::create(builder, loc, name, Role::Control, type, init, IntegerAttr());
+  }
+  return read(loc, name, type);
+}
+
 LogicalResult Unroller::unrollAttend(AttendOp op, IRMapping &mapping) {
   Value q = mapping.lookup(op.getQ());
   int64_t heads = headCount(cast<RankedTensorType>(q.getType()));
@@ -223,10 +244,12 @@ LogicalResult Unroller::unrollAttend(AttendOp op, IRMapping &mapping) {
       windows.assign(given.asArrayRef().begin(), given.asArrayRef().end());
     }
   Location loc = inScope(path, op.getLoc());
-  Value list =
-      IntegersOp::create(builder, loc, RankedTensorType::get({heads}, builder.getI32Type()), windows);
+  auto listType = RankedTensorType::get({heads}, builder.getI32Type());
+  Value list = readsWindows() ? windowState(loc, listType)
+                              : Value(IntegersOp::create(builder, loc, listType, windows));
   auto sizedOp = AttendOp::create(builder, loc, q, mapping.lookup(op.getK()), mapping.lookup(op.getV()), list,
-                                  mapping.lookup(op.getDocStart()), Value(), *scale, FormulaAttr());
+                                  mapping.lookup(op.getDocStart()), Value(), Value(), *scale, FormulaAttr(),
+                                  DenseI32ArrayAttr());
   mapping.map(op.getResults(), sizedOp.getResults());
   return success();
 }

@@ -104,6 +104,10 @@ States Inputs::state(ModuleOp module) const {
     Array array(type);
     if (entry.getInit().getKind() == InitKind::RopeTable)
       array = ropeTable(type, numberOf(entry.getInit().getA()));
+    else if (entry.getRole() == Role::Control && type.getElementType().isInteger(32))
+      // Windows: from one key to more than there are.
+      for (double &value : array.data = uniform(name, array.data.size(), 1, 12))
+        value = std::floor(value);
     else if (entry.getRole() == Role::Moment)
       array.data = uniform(name, array.data.size(), 0.01, 0.1);
     else if (entry.getRole() != Role::Parameter)

@@ -2,6 +2,8 @@
 //
 //   checkpoints/step-00000500/model.safetensors   parameters by path
 //                             state.safetensors   moments by name
+//                             control.safetensors what plans own, if they own anything
+//                             controller.safetensors  what chooses windows (runtime/train/Control.h)
 //                             run.json            CheckpointInfo
 //   checkpoints/latest        the newest one's folder name, written last
 //
@@ -14,8 +16,10 @@
 
 #include "runtime/Machine.h"
 #include "runtime/core/Json.h"
+#include "runtime/train/Control.h"
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace weft::rt {
@@ -28,9 +32,10 @@ struct CheckpointInfo {
   int64_t tokens = 0, skipped = 0;
   double seconds = 0;
   uint64_t seed = 0;
-  int64_t rows = 0, positions = 0; // of a step
-  std::string source;              // text of run.weft: model, plans, recipe
-  Json decisions;                  // what plans decided so far, or null
+  int64_t rows = 0, positions = 0;     // of a step
+  std::string source;                  // text of run.weft: model, plans, recipe
+  Json decisions;                      // what plans decided so far, or null
+  std::optional<ControlState> control; // of the windows; in controller.safetensors, read by readControlState
 };
 
 /// Bytes a checkpoint of `executable` takes.
@@ -55,12 +60,20 @@ absl::StatusOr<std::string> findCheckpoint(const std::string &path);
 /// Errors: DataLoss names file and field.
 absl::StatusOr<CheckpointInfo> readCheckpointInfo(const std::string &checkpoint);
 
+/// What the controller of `checkpoint` carried, or nothing. Errors: DataLoss names the file.
+absl::StatusOr<std::optional<ControlState>> readControlState(const std::string &checkpoint);
+
 enum class LoadPart { Parameters, ParametersAndMoments };
 
 /// Writes a checkpoint into the state of `machine`. Names and shapes are compared
 /// both ways before anything is written. F32 values may be read into an F64
 /// machine and back. Gradients are zeroed; with `Parameters`, moments too.
+/// Control entries that the checkpoint lacks start anew: a plan may be applied to
+/// a checkpoint that was trained without it.
+/// `dropped` are paths of branches (`block.3.ffn`) that a plan made 0: what the
+/// checkpoint has under them is left where it is.
 /// Errors: DataLoss of the files; FailedPrecondition lists names that one side lacks.
-absl::Status loadCheckpoint(const std::string &checkpoint, Machine &machine, LoadPart part);
+absl::Status loadCheckpoint(const std::string &checkpoint, Machine &machine, LoadPart part,
+                            const std::set<std::string, std::less<>> &dropped = {});
 
 } // namespace weft::rt

@@ -2,6 +2,9 @@
 #include "runtime/train/State.h"
 
 #include "runtime/core/Initialize.h"
+#include "runtime/core/Slices.h"
+
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,13 +14,30 @@ absl::Status initializeState(Machine &machine, uint64_t seed) {
   for (const StateEntry &entry : machine.executable().states) {
     if (entry.role != StateEntry::Role::Parameter && entry.role != StateEntry::Role::Table)
       continue;
-    Tensor value(entry.type, entry.shape);
-    if (absl::Status status = initialize(value, entry.init, entry.name, seed); !status.ok())
+    // A slice starts as it does in the whole: heads that a plan leaves start alike.
+    Tensor whole(entry.type, wholeShape(entry));
+    if (absl::Status status = initialize(whole, entry.init, entry.name, seed); !status.ok())
       return absl::Status(status.code(), absl::StrCat("'", entry.name, "': ", status.message()));
-    if (absl::Status status = machine.writeState(entry.name, value); !status.ok())
+    absl::StatusOr<Tensor> value = sliceFor(entry, whole);
+    if (!value.ok())
+      return value.status();
+    if (absl::Status status = machine.writeState(entry.name, *value); !status.ok())
       return status;
   }
+  for (const StateEntry &entry : machine.executable().states)
+    if (entry.role == StateEntry::Role::Control)
+      if (absl::Status status = startControl(machine, entry); !status.ok())
+        return status;
   return absl::OkStatus();
+}
+
+absl::Status startControl(Machine &machine, const StateEntry &entry) {
+  Tensor value(entry.type, entry.shape);
+  if (entry.type == ElementType::I32)
+    std::ranges::fill(value.as<int32_t>(), static_cast<int32_t>(entry.init.a));
+  else if (absl::Status status = initialize(value, entry.init, entry.name, 0); !status.ok())
+    return status;
+  return machine.writeState(entry.name, value);
 }
 
 absl::Status zeroState(Machine &machine, StateEntry::Role role) {

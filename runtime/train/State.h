@@ -8,9 +8,13 @@
 namespace weft::rt {
 
 /// Parameters and tables of a machine that was just made, as their rules say
-/// (runtime/core/Initialize.h); all else is zero there already. Errors: of the
+/// (runtime/core/Initialize.h), control entries as startControl; all else is zero
+/// there already. Errors: of the
 /// machine or the rule, with the entry's name.
 absl::Status initializeState(Machine &machine, uint64_t seed);
+
+/// Sets an entry of the role Control to the constant that it starts with.
+absl::Status startControl(Machine &machine, const StateEntry &entry);
 
 /// Zeroes the entries of `role`.
 absl::Status zeroState(Machine &machine, StateEntry::Role role);

@@ -146,6 +146,9 @@ def attend(t, attrs, out):
     flat = q.reshape(batch, queries, heads, channels)
 
     def spread(tensor):
+        if "kv_of" in t:
+            flat_kv = tensor.value.reshape(batch, tensor.value.shape[1], -1, tensor.value.shape[-1])
+            return flat_kv[:, :, t["kv_of"].value.astype(np.int64)]
         named = Tensor.__new__(Tensor)
         named.axes, named.value = tensor.axes[:1] + ["keys!"] + tensor.axes[2:], tensor.value
         wide = aligned(named, [axes[0], "keys!"] + axes[2:-1] + [tensor.axes[-1]])
@@ -168,7 +171,84 @@ def attend(t, attrs, out):
     total = e.sum(-1, keepdims=True)
     out_value = np.einsum("bhij,bjhc->bihc", e / total, v)
     lse = np.transpose((top + np.log(total))[..., 0], (0, 2, 1))
+    if attrs.get("statistics"):
+        return flat, k, v, scores, seen
     return [out_value.reshape(out[0].value.shape), lse.reshape(out[1].value.shape)]
+
+
+def mix_parts(t, rows, queries, keys):
+    """P of every row, head, query and key, as whole matrices; and log Z."""
+    a, r = t["a"].value, t["distance"].value
+    heads = a.shape[0]
+    offset = int(t["offset"].value) if "offset" in t else 0
+    start = t["doc_start"].value.astype(np.int64)[:, None, :, None]
+    i = offset + np.arange(queries)[None, None, :, None]
+    j = np.arange(keys)[None, None, None, :]
+    window = t["windows"].value.astype(np.int64).reshape(1, heads, 1, 1)
+    seen = (j <= i) & (j >= start) & (j > i - window)
+    column = np.where(seen, j - start, 0)
+    distance = np.where(seen, i - j, 0) + 0 * column
+    head = np.arange(heads)[None, :, None, None]
+    scores = np.where(seen, a[head, column] + r[head, distance], -np.inf)
+    top = scores.max(-1, keepdims=True)
+    e = np.exp(scores - top)
+    total = e.sum(-1, keepdims=True)
+    return e / total, (top + np.log(total))[..., 0]
+
+
+def mix_values(t, v):
+    """Values of each head, [batch, keys, heads, channel]."""
+    flat = v.reshape(v.shape[0], v.shape[1], -1, v.shape[-1])
+    return flat[:, :, t["kv_of"].value.astype(np.int64)] if "kv_of" in t else flat
+
+
+def mix(t, attrs, out):
+    v = t["v"].value
+    p, lse = mix_parts(t, v.shape[0], t["doc_start"].value.shape[1], v.shape[1])
+    return [np.einsum("bhij,bjhc->bihc", p, mix_values(t, v)), np.transpose(lse, (0, 2, 1))]
+
+
+def merged(tensor, names):
+    """The tensor with the axes `names` as one, and where it stands."""
+    first, shape = tensor.axes.index(names[0]), tensor.value.shape
+    merged_shape = shape[:first] + (-1,) + shape[first + len(names):]
+    return tensor.value.reshape(merged_shape), first
+
+
+def take(t, attrs, out):
+    value, axis = merged(t["x"], attrs["axes"])
+    return [np.take(value, attrs["indices"], axis=axis)]
+
+
+def put(t, attrs, out):
+    value, axis = merged(out[0], attrs["axes"])
+    sums = np.moveaxis(np.zeros_like(value), axis, 0)
+    np.add.at(sums, attrs["indices"], np.moveaxis(t["y"].value, axis, 0))
+    return [np.moveaxis(sums, 0, axis).reshape(out[0].value.shape)]
+
+
+def head_statistics(t, attrs, out):
+    """Sums of each head from whole matrices of probabilities."""
+    q, k, v, scores, seen = attend(t, attrs | {"statistics": True}, out)
+    output = t["out"].value.reshape(v.shape)
+    lse = np.transpose(t["lse"].value.reshape(q.shape[:3]), (0, 2, 1))
+    start = t["doc_start"].value
+    counted = np.ones_like(start, dtype=bool)
+    if "targets" in t:  # an empty maximum is -1
+        places = np.where(t["targets"].value >= 0, np.arange(start.shape[1]), -1)
+        counted = start <= places.max(1, keepdims=True)
+    weight = counted[:, :, None]  # [batch, pos, 1]
+    columns = []
+    for x in (q, k, v):
+        columns += [(f(x).sum(-1) * weight).sum((0, 1)) for f in (np.abs, lambda y: y, np.square)]
+    keys = seen.sum(-1)
+    finite = np.where(seen, scores, 0)
+    entropy = lse - (np.where(seen, np.exp(finite - lse[..., None]), 0) * finite).sum(-1)
+    share = np.where(keys > 1, entropy / np.log(np.maximum(keys, 2)), 0)  # [batch, heads, pos]
+    columns.append((np.transpose(share, (0, 2, 1)) * weight).sum((0, 1)))
+    columns.append(((output**2).sum(-1) * weight).sum((0, 1)))
+    columns.append(np.full(q.shape[2], counted.sum()))
+    return [np.stack(columns, -1)]
 
 
 def cache_update(t, attrs, out):

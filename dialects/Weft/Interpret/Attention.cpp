@@ -25,7 +25,7 @@ struct Keys {
 struct Attention {
   int64_t rows, queries, keys, heads, channels;
   double scale, offset = 0;
-  const Array *q, *windows = nullptr, *start = nullptr;
+  const Array *q, *windows = nullptr, *start = nullptr, *kvOf = nullptr;
   Keys k, v;
 
   /// Allowed keys of query i of head h: [first, last].
@@ -64,17 +64,23 @@ static double dot(const double *x, const double *y, int64_t width) {
   return sum;
 }
 
-/// k and v are shared along the head axes that they lack: stride 0 there.
+/// k and v are shared along the head axes that they lack: stride 0 there; or
+/// as `kvOf` says.
 static Keys keysOf(Value value, ArrayRef<StringAttr> headNames, ArrayRef<int64_t> headSizes,
-                   const Frame &frame) {
+                   const Array *kvOf, const Frame &frame) {
   ArrayRef<int64_t> shape = shapeOf(value.getType());
   Keys keys{&frame[value], product(shape.drop_front()), product(shape.drop_front(2)), shape.back(), {}};
+  if (kvOf) {
+    for (double kv : kvOf->data)
+      keys.head.push_back(static_cast<int64_t>(kv) * shape.back());
+    return keys;
+  }
   walk<1>(headSizes, {stridesAlong(value.getType(), headNames)},
           [&](const std::array<int64_t, 1> &at) { keys.head.push_back(at[0]); });
   return keys;
 }
 
-static Attention attentionOf(Value q, Value k, Value v, double scale, const Frame &frame) {
+static Attention attentionOf(Value q, Value k, Value v, Value kvOf, double scale, const Frame &frame) {
   ArrayRef<int64_t> shape = shapeOf(q.getType()), heads = shape.drop_front(2).drop_back();
   Names names = namesOf(q.getType());
   ArrayRef<StringAttr> headNames = ArrayRef<StringAttr>(names).drop_front(2).drop_back();
@@ -82,17 +88,24 @@ static Attention attentionOf(Value q, Value k, Value v, double scale, const Fram
   a.rows = shape[0], a.queries = shape[1], a.keys = shapeOf(k.getType())[1];
   a.heads = product(heads), a.channels = shape.back(), a.scale = scale;
   a.q = &frame[q];
-  a.k = keysOf(k, headNames, heads, frame), a.v = keysOf(v, headNames, heads, frame);
+  a.kvOf = frame.find(kvOf);
+  a.k = keysOf(k, headNames, heads, a.kvOf, frame), a.v = keysOf(v, headNames, heads, a.kvOf, frame);
   return a;
 }
 
-/// Says when a window is below 1 or a query stands past the last key.
+/// Says when a window is below 1, a key-value head is none, or a query stands
+/// past the last key.
 static LogicalResult check(const Attention &a, Operation *op) {
   if (a.windows)
     for (auto [head, window] : llvm::enumerate(a.windows->data))
       if (window < 1)
         return op->emitError() << "window of head " << head << ": expected at least 1, found "
                                << static_cast<int64_t>(window);
+  if (a.kvOf)
+    for (auto [head, kv] : llvm::enumerate(a.kvOf->data))
+      if (kv < 0 || static_cast<int64_t>(kv) * a.k.width >= a.k.place)
+        return op->emitError() << "key-value head of head " << head << ": expected one of "
+                               << a.k.place / a.k.width << ", found " << static_cast<int64_t>(kv);
   int64_t last = static_cast<int64_t>(a.offset) + a.queries - 1;
   if (a.queries > 0 && last >= a.keys)
     return op->emitError() << "query at place " << last << " is past the " << a.keys << " keys";
@@ -102,7 +115,7 @@ static LogicalResult check(const Attention &a, Operation *op) {
 LogicalResult evaluate(AttendOp op, Frame &frame) {
   if (op.getWindow())
     return op.emitError() << "the window is still a formula";
-  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), numberOf(op.getScale()), frame);
+  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), op.getKvOf(), numberOf(op.getScale()), frame);
   a.windows = frame.find(op.getWindows()), a.start = frame.find(op.getDocStart());
   if (op.getOffset())
     a.offset = frame.scalar(op.getOffset());
@@ -134,7 +147,7 @@ LogicalResult evaluate(AttendOp op, Frame &frame) {
 }
 
 LogicalResult evaluate(AttendGradQueryOp op, Frame &frame) {
-  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), numberOf(op.getScale()), frame);
+  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), op.getKvOf(), numberOf(op.getScale()), frame);
   a.windows = &frame[op.getWindows()], a.start = &frame[op.getDocStart()];
   if (failed(check(a, op)))
     return failure();
@@ -157,7 +170,7 @@ LogicalResult evaluate(AttendGradQueryOp op, Frame &frame) {
 }
 
 LogicalResult evaluate(AttendGradKeyValueOp op, Frame &frame) {
-  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), numberOf(op.getScale()), frame);
+  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), op.getKvOf(), numberOf(op.getScale()), frame);
   a.windows = &frame[op.getWindows()], a.start = &frame[op.getDocStart()];
   if (failed(check(a, op)))
     return failure();
@@ -177,6 +190,53 @@ LogicalResult evaluate(AttendGradKeyValueOp op, Frame &frame) {
       for (int64_t c = 0; c < a.v.width; ++c)
         value[c] += p * dOut[c];
     }
+  });
+  return success();
+}
+
+/// Whether a row counts: a counted target stands at or after doc_start.
+static bool counts(const Array *targets, const Array &start, int64_t b, int64_t i, int64_t queries) {
+  if (!targets)
+    return true;
+  const double *row = &targets->data[b * queries];
+  for (int64_t j = static_cast<int64_t>(start.data[b * queries + i]); j < queries; ++j)
+    if (row[j] >= 0)
+      return true;
+  return false;
+}
+
+/// Adds sums of |x|, x, x^2 over a row's channels.
+static void addMoments(double *sums, const double *x, int64_t width) {
+  for (int64_t c = 0; c < width; ++c)
+    sums[0] += std::abs(x[c]), sums[1] += x[c], sums[2] += x[c] * x[c];
+}
+
+LogicalResult evaluate(HeadStatisticsOp op, Frame &frame) {
+  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), op.getKvOf(), numberOf(op.getScale()), frame);
+  a.windows = &frame[op.getWindows()], a.start = &frame[op.getDocStart()];
+  if (failed(check(a, op)))
+    return failure();
+  const Array &out = frame[op.getOut()], &lse = frame[op.getLse()], *targets = frame.find(op.getTargets());
+  Array &result = frame.make(op.getResult());
+  a.forEachQuery([&](int64_t b, int64_t i, int64_t h) {
+    auto [first, last] = a.range(b, i, h);
+    if (first > last || !counts(targets, *a.start, b, i, a.queries))
+      return;
+    double *sums = &result.data[h * kHeadStatistics];
+    int64_t row = a.query(b, i, h, 1);
+    addMoments(sums, &a.q->data[row * a.channels], a.channels);
+    addMoments(sums + 3, a.k.at(b, i, h), a.channels);
+    addMoments(sums + 6, a.v.at(b, i, h), a.v.width);
+    double entropy = lse.data[row];
+    for (int64_t j = first; j <= last; ++j) {
+      double score = a.score(b, i, h, j);
+      entropy -= std::exp(score - lse.data[row]) * score;
+    }
+    if (first < last)
+      sums[9] += entropy / std::log(static_cast<double>(last - first + 1));
+    const double *o = &out.data[row * a.v.width];
+    sums[10] += dot(o, o, a.v.width);
+    sums[11] += 1;
   });
   return success();
 }

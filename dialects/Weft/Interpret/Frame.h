@@ -57,6 +57,7 @@ mlir::LogicalResult evaluate(RopeOp op, Frame &frame);
 
 // Products.cpp
 mlir::LogicalResult evaluate(ContractOp op, Frame &frame);
+mlir::LogicalResult evaluate(ReshapeOp op, Frame &frame);
 mlir::LogicalResult evaluate(GatherOp op, Frame &frame);
 mlir::LogicalResult evaluate(GatherGradOp op, Frame &frame);
 mlir::LogicalResult evaluate(PositionOp op, Frame &frame);
@@ -66,7 +67,15 @@ mlir::LogicalResult evaluate(DocumentOp op, Frame &frame);
 mlir::LogicalResult evaluate(AttendOp op, Frame &frame);
 mlir::LogicalResult evaluate(AttendGradQueryOp op, Frame &frame);
 mlir::LogicalResult evaluate(AttendGradKeyValueOp op, Frame &frame);
+mlir::LogicalResult evaluate(HeadStatisticsOp op, Frame &frame);
 mlir::LogicalResult evaluate(CacheUpdateOp op, Frame &frame);
+
+// Patterns.cpp
+mlir::LogicalResult evaluate(TakeOp op, Frame &frame);
+mlir::LogicalResult evaluate(PutOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixGradValueOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixGradPatternOp op, Frame &frame);
 
 // Loss.cpp
 mlir::LogicalResult evaluate(CrossEntropyOp op, Frame &frame);
@@ -78,6 +87,8 @@ mlir::LogicalResult evaluate(LossHeadGradOp op, Frame &frame);
 mlir::LogicalResult evaluate(NormOp op, Frame &frame);
 mlir::LogicalResult evaluate(ClipScaleOp op, Frame &frame);
 mlir::LogicalResult evaluate(AdamWOp op, Frame &frame);
+mlir::LogicalResult evaluate(PolarOp op, Frame &frame);
+mlir::LogicalResult evaluate(AcceptOp op, Frame &frame);
 
 // State.cpp
 mlir::LogicalResult evaluate(GetOp op, Frame &frame);

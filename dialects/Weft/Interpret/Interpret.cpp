@@ -26,10 +26,11 @@ template <typename... Ops> static LogicalResult dispatch(Operation *op, Frame &f
 static LogicalResult evaluateAny(Operation *op, Frame &frame) {
   return dispatch<ConstantOp, IntegersOp, UnaryOp, UnaryGradOp, BinaryOp, SumToOp, PartialSumOp, DropoutOp,
                   LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp, SoftmaxOp, SoftmaxGradOp, RopeOp,
-                  ContractOp, GatherOp, GatherGradOp, PositionOp, DocumentOp, AttendOp, AttendGradQueryOp,
-                  AttendGradKeyValueOp, CacheUpdateOp, CrossEntropyOp, CrossEntropyGradOp, LossHeadOp,
-                  LossHeadGradOp, NormOp, ClipScaleOp, AdamWOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp,
-                  LaunchOp>(op, frame);
+                  ContractOp, ReshapeOp, GatherOp, GatherGradOp, PositionOp, DocumentOp, AttendOp,
+                  AttendGradQueryOp, AttendGradKeyValueOp, HeadStatisticsOp, CacheUpdateOp, CrossEntropyOp,
+                  CrossEntropyGradOp, LossHeadOp, LossHeadGradOp, NormOp, ClipScaleOp, AdamWOp, PolarOp,
+                  AcceptOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp, LaunchOp, TakeOp,
+                  PutOp, MixOp, MixGradValueOp, MixGradPatternOp>(op, frame);
 }
 
 static LogicalResult checkResultTypes(Operation *op) {

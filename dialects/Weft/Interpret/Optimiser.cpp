@@ -1,4 +1,4 @@
-//===- Optimiser.cpp - Norm, clipping and AdamW ----------------------------===//
+//===- Optimiser.cpp - Norm, clipping, AdamW and what Muon needs ------------===//
 #include "dialects/Weft/Interpret/Frame.h"
 
 #include <cmath>
@@ -12,7 +12,7 @@ LogicalResult evaluate(NormOp op, Frame &frame) {
   double sum = 0;
   for (double x : frame[op.getX()].data)
     sum += x * x;
-  double factor = frame.scalar(op.getFactor());
+  double factor = op.getFactor() ? frame.scalar(op.getFactor()) : 1.0;
   frame.make(op.getNorm(), factor * std::sqrt(sum));
   return success();
 }
@@ -43,6 +43,56 @@ LogicalResult evaluate(AdamWOp op, Frame &frame) {
     newP.data[i] = p.data[i] * (1 - rate * decay) -
                    rate * (newM.data[i] * correctM) / (std::sqrt(newV.data[i] * correctV) + eps);
   }
+  return success();
+}
+
+/// y <- a y + (b s + c s s) y with s = y y^T, row by row.
+static void newtonSchulz(std::vector<double> &y, size_t rows, size_t columns) {
+  auto [a, b, c] = PolarOp::kCoefficients;
+  std::vector<double> s(rows * rows, 0.0), next(y.size(), 0.0);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; j < rows; ++j)
+      for (size_t k = 0; k < columns; ++k)
+        s[i * rows + j] += y[i * columns + k] * y[j * columns + k];
+  for (size_t i = 0; i < rows; ++i) {
+    std::vector<double> weights(rows, 0.0); // row i of a + b s + c s s
+    for (size_t k = 0; k < rows; ++k)
+      for (size_t j = 0; j < rows; ++j)
+        weights[j] += c * s[i * rows + k] * s[k * rows + j];
+    for (size_t j = 0; j < rows; ++j)
+      weights[j] += b * s[i * rows + j] + (i == j ? a : 0);
+    for (size_t j = 0; j < rows; ++j)
+      for (size_t k = 0; k < columns; ++k)
+        next[i * columns + k] += weights[j] * y[j * columns + k];
+  }
+  y = std::move(next);
+}
+
+LogicalResult evaluate(PolarOp op, Frame &frame) {
+  const Array &x = frame[op.getX()];
+  auto rows = static_cast<size_t>(x.shape[0]), columns = static_cast<size_t>(x.shape[1]);
+  double sum = 0;
+  for (double value : x.data)
+    sum += value * value;
+  Array &y = frame.make(op.getY());
+  // Rows are the shorter side: the result of the transpose is the transpose of the result.
+  bool turned = rows > columns;
+  std::vector<double> work(x.data.size());
+  auto place = [&](size_t i, size_t k) { return turned ? k * rows + i : i * columns + k; };
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t k = 0; k < columns; ++k)
+      work[place(i, k)] = x.data[i * columns + k] / (std::sqrt(sum) + PolarOp::kFloor);
+  for (int64_t step = 0; step < static_cast<int64_t>(op.getIterations()); ++step)
+    newtonSchulz(work, std::min(rows, columns), std::max(rows, columns));
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t k = 0; k < columns; ++k)
+      y.data[i * columns + k] = work[place(i, k)];
+  return success();
+}
+
+LogicalResult evaluate(AcceptOp op, Frame &frame) {
+  bool skipped = std::isnan(frame.scalar(op.getScale()));
+  frame.make(op.getResult()).data = frame[skipped ? op.getOld() : op.getNext()].data;
   return success();
 }
 

@@ -69,6 +69,11 @@ LogicalResult evaluate(ContractOp op, Frame &frame) {
   return success();
 }
 
+LogicalResult evaluate(ReshapeOp op, Frame &frame) {
+  frame.make(op.getResult()).data = frame[op.getX()].data;
+  return success();
+}
+
 LogicalResult evaluate(GatherOp op, Frame &frame) {
   const Array &table = frame[op.getTable()], &index = frame[op.getIndex()];
   Array &y = frame.make(op.getY());

@@ -103,8 +103,25 @@ static double fromBf16(uint16_t bits) {
   return value;
 }
 
+/// The slices that `entry` holds of its whole.
+static Array slicesOf(const Array &whole, StateOp entry) {
+  SlicesAttr slices = *entry.getSlices();
+  ArrayRef<int64_t> shape = slices.getFullShape();
+  auto first = static_cast<size_t>(slices.getFirstAxis()), count = static_cast<size_t>(slices.getAxisCount());
+  int64_t places = product(shape.slice(first, count)), inner = product(shape.drop_front(first + count));
+  Array part(entry.getTensorType());
+  size_t to = 0;
+  for (int64_t outer = 0; outer < product(shape.take_front(first)); ++outer)
+    for (int64_t place : slices.getKept())
+      for (int64_t i = 0; i < inner; ++i)
+        part.data[to++] = whole.data[(outer * places + place) * inner + i];
+  return part;
+}
+
 static FailureOr<Array> startOf(StateOp entry, uint64_t seed) {
   RankedTensorType type = entry.getTensorType();
+  if (entry.getSlices())
+    type = RankedTensorType::get(entry.getSlices()->getFullShape(), type.getElementType());
   InitAttr init = entry.getInit();
   if (!llvm::isa<FloatAttr>(init.getA()) || (init.getB() && !llvm::isa<FloatAttr>(init.getB())))
     return entry.emitError() << "the starting value of @" << entry.getSymName() << " is still a formula";
@@ -113,7 +130,7 @@ static FailureOr<Array> startOf(StateOp entry, uint64_t seed) {
     return ropeTable(type, a);
   std::optional<rt::ElementType> element = elementTypeOf(type.getElementType());
   if (!element) // integers start as a constant
-    return Array(type, a);
+    return Array(entry.getTensorType(), a);
   rt::Tensor tensor(*element, {type.getShape().begin(), type.getShape().end()});
   rt::InitRule rule{kindOf(init.getKind()), a, init.getB() ? numberOf(init.getB()) : 0};
   StringRef name = entry.getSymName();
@@ -125,7 +142,7 @@ static FailureOr<Array> startOf(StateOp entry, uint64_t seed) {
     array.data[i] = *element == rt::ElementType::F32   ? static_cast<double>(tensor.as<float>()[i])
                     : *element == rt::ElementType::F64 ? tensor.as<double>()[i]
                                                        : fromBf16(tensor.as<uint16_t>()[i]);
-  return array;
+  return entry.getSlices() ? slicesOf(array, entry) : array;
 }
 
 } // namespace interp

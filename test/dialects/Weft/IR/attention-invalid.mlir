@@ -235,3 +235,201 @@ func.func @cache_update_c2(%c : !kcache, %x : !q, %o : !i) {
   %n = weft.cache_update %c, %x, %o : (!kcache, !q, !i) -> !q
   return
 }
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @attend_c7(%q : !q, %k : !kv, %v : !kv, %w : !two, %d : !ids, %t : !three) {
+  // expected-error@+1 {{expects one key-value head for each of 2 heads}}
+  %o, %l = weft.attend %q, %k, %v windows %w kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !two, !three) -> (!q, !lse)
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @attend_c8(%q : !q, %k : !kv, %v : !kv, %w : !two, %d : !ids, %t : !two) {
+  // expected-error@+1 {{expects an order that names each of 2 heads once}}
+  %o, %l = weft.attend %q, %k, %v windows %w kv_of %t order [1, 1] {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !two, !two) -> (!q, !lse)
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @attend_grad_query_c5(%q : !q, %k : !kv, %v : !kv, %w : !two, %d : !ids, %o : !q, %l : !lse, %do : !q, %t : !three) {
+  // expected-error@+1 {{expects one key-value head for each of 2 heads}}
+  %dq, %e = weft.attend_grad_query %q, %k, %v windows %w documents %d, %o, %l, %do kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !two, !ids, !q, !lse, !q, !three) -> (!q, !lse)
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @attend_grad_query_c6(%q : !q, %k : !kv, %v : !kv, %w : !two, %d : !ids, %o : !q, %l : !lse, %do : !q, %t : !two) {
+  // expected-error@+1 {{expects an order that names each of 2 heads once}}
+  %dq, %e = weft.attend_grad_query %q, %k, %v windows %w documents %d, %o, %l, %do kv_of %t order [0] {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !two, !ids, !q, !lse, !q, !two) -> (!q, !lse)
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @attend_grad_key_value_c5(%q : !q, %k : !kv, %v : !kv, %w : !two, %d : !ids, %l : !lse, %e : !lse, %do : !q, %t : !three) {
+  // expected-error@+1 {{expects one key-value head for each of 2 heads}}
+  %dk, %dv = weft.attend_grad_key_value %q, %k, %v windows %w documents %d, %l, %e, %do kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !two, !ids, !lse, !lse, !q, !three) -> (!kv, !kv)
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @attend_grad_key_value_c6(%q : !q, %k : !kv, %v : !kv, %w : !two, %d : !ids, %l : !lse, %e : !lse, %do : !q, %t : !two) {
+  // expected-error@+1 {{expects an order that names each of 3 heads once}}
+  %dk, %dv = weft.attend_grad_key_value %q, %k, %v windows %w documents %d, %l, %e, %do kv_of %t order [0, 1] {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !two, !ids, !lse, !lse, !q, !two) -> (!kv, !kv)
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @head_statistics_c1(%q : !q, %k : !kv, %v : !kv, %o : !kv, %l : !lse, %w : !two, %d : !ids, %t : !two) {
+  // expected-error@+1 {{expects `out without its channel` of type}}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !kv, !lse, !two, !ids, !two) -> !s
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @head_statistics_c2(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !row, %w : !two, %d : !ids, %t : !two) {
+  // expected-error@+1 {{expects `lse` of type}}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !q, !row, !two, !ids, !two) -> !s
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @head_statistics_c3(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %w : !three, %d : !ids, %t : !two) {
+  // expected-error@+1 {{expects one window for each of 2 heads}}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !q, !lse, !three, !ids, !two) -> !s
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @head_statistics_c4(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %w : !two, %d : !ids, %t : !three) {
+  // expected-error@+1 {{expects one key-value head for each of 2 heads}}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !q, !lse, !two, !ids, !three) -> !s
+  return
+}
+
+// -----
+
+!ids = tensor<2x3xi32, #weft.axes<batch, pos>>
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!kv = tensor<2x3x3x4xf32, #weft.axes<batch, pos, kv, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!s = tensor<2x12xf32>
+
+func.func @head_statistics_c5(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %w : !two, %d : !ids, %t : !two) {
+  // expected-error@+1 {{expects a result of 2 heads x 12 sums}}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+    : (!q, !kv, !kv, !q, !lse, !two, !ids, !two) -> !lse
+  return
+}

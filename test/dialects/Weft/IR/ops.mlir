@@ -108,6 +108,10 @@ func.func @attention(%q : !q, %ids : !ids, %o : !i, %cache : !cache) {
   %a, %la = weft.attend %q, %q, %q window <"full"> {scale = #weft.formula<"head ** -0.5">} : (!q, !q, !q) -> (!q, !lse)
   // CHECK: weft.attend %{{.*}} windows %{{.*}} documents %{{.*}} {scale = 5.000000e-01 : f64} :
   %b, %lb = weft.attend %q, %q, %q windows %w documents %ids {scale = 0.5 : f64} : (!q, !q, !q, tensor<3xi32>, !ids) -> (!q, !lse)
+  // CHECK: weft.attend %{{.*}} windows %[[W:.*]] kv_of %[[W]] order [2, 0, 1] {scale
+  %bt, %lbt = weft.attend %q, %q, %q windows %w kv_of %w order [2, 0, 1] {scale = 0.5 : f64} : (!q, !q, !q, tensor<3xi32>, tensor<3xi32>) -> (!q, !lse)
+  // CHECK: weft.head_statistics %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %[[D:.*]] targets %[[D]] {scale
+  %st = weft.head_statistics %q, %q, %q, %b, %lb windows %w documents %ids targets %ids {scale = 0.5 : f64} : (!q, !q, !q, !q, !lse, tensor<3xi32>, !ids, !ids) -> tensor<3x12xf32>
   // CHECK: %[[K:.*]] = weft.cache_update %{{.*}}, %{{.*}}, %
   %k = weft.cache_update %cache, %q, %o : (!cache, !q, !i) -> !cache
   // CHECK: weft.attend %{{.*}}, %[[K]], %[[K]] windows %{{.*}} offset %{{.*}} {scale
@@ -215,6 +219,32 @@ func.func @launches(%x : !x) -> !x {
   // CHECK: weft.launch @k(%[[F]]#1) {tag} :
   %l = weft.launch @k(%f#1) {tag} : (!x) -> !x
   return %l : !x
+}
+
+!fv = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!fo = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!fl = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!fp = tensor<2x3xf32, #weft.axes<frozen, place>>
+!fd = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+// CHECK: weft.state parameter @sliced <constant, 0.000000e+00 : f64> slices <of[4, 3, 2] axes 0 + 2 kept[1, 7]> : tensor<2x2xf32, #weft.axes<live, head>>
+weft.state parameter @sliced <constant, 0.0 : f64> slices <of [4, 3, 2] axes 0 + 2 kept [1, 7]> : tensor<2x2xf32, #weft.axes<live, head>>
+
+// CHECK-LABEL: @patterns
+func.func @patterns(%v : !fv, %p : !fp, %w : tensor<2xi32>, %d : !fd) {
+  // CHECK: %[[O:.*]], %[[L:.*]] = weft.mix %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}} kv_of %{{.*}} :
+  %o, %l = weft.mix %v, %p, %p windows %w documents %d kv_of %w : (!fv, !fp, !fp, tensor<2xi32>, !fd, tensor<2xi32>) -> (!fo, !fl)
+  // CHECK: weft.mix_grad_value %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}}, %[[L]], %[[O]] :
+  %dv = weft.mix_grad_value %p, %p windows %w documents %d, %l, %o : (!fp, !fp, tensor<2xi32>, !fd, !fl, !fo) -> !fv
+  // CHECK: weft.mix_grad_pattern %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}}, %[[O]], %[[L]], %[[O]] kv_of
+  %da, %dr = weft.mix_grad_pattern %v, %p, %p windows %w documents %d, %o, %l, %o kv_of %w : (!fv, !fp, !fp, tensor<2xi32>, !fd, !fo, !fl, !fo, tensor<2xi32>) -> (!fp, !fp)
+  // CHECK: %[[T:.*]] = weft.take %{{.*}} ["kv", "head"] as "live" at [7, 0, 7] : {{.*}} -> tensor<2x3x3xf32, #weft.axes<batch, pos, live>>
+  %t = weft.take %v ["kv", "head"] as "live" at [7, 0, 7] : (!fv) -> tensor<2x3x3xf32, #weft.axes<batch, pos, live>>
+  // CHECK: weft.put %[[T]] from "live" to ["kv", "head"] at [7, 0, 7] :
+  %u = weft.put %t from "live" to ["kv", "head"] at [7, 0, 7] : (tensor<2x3x3xf32, #weft.axes<batch, pos, live>>) -> !fv
+  // CHECK: weft.take %{{.*}} [] as "" at [1] : (tensor<2xi32>) -> tensor<1xi32>
+  %i = weft.take %w [] as "" at [1] : (tensor<2xi32>) -> tensor<1xi32>
+  return
 }
 
 // CHECK: weft.program @p inputs ["x"] [{{.*}}] results ["y"] [{{.*}}] arena 256 {

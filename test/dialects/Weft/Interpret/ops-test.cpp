@@ -288,6 +288,40 @@ Case attention(const std::string &name, const Axes &heads, const Axes &kv, std::
           "{scale = 4.0e-1 : f64}"};
 }
 
+/// Six query heads that read three key-value heads by a table; with `statistics`,
+/// what the controller is told of them.
+Case byTable(bool statistics, bool padded) {
+  Axes rows = {{"batch", 2}, {"pos", kPlaces}}, q = rows, k = rows, v = rows, out = rows, lse = rows;
+  q.insert(q.end(), {{"live", 6}, {"channel", 4}});
+  k.insert(k.end(), {{"kv", 3}, {"channel", 4}});
+  v.insert(v.end(), {{"kv", 3}, {"value", 3}});
+  out.insert(out.end(), {{"live", 6}, {"value", 3}});
+  lse.push_back({"live", 6});
+  Operand windows{"windows", {{"heads", 6}}, "i32", {1, 2, 3, 6, 7, 2147483647}};
+  Operand table{"kv_of", {{"heads", 6}}, "i32", {2, 0, 0, 1, 2, 1}},
+      starts{"doc_start", rows, "i32", kDocuments};
+  if (!statistics)
+    return {
+        "attend by table",
+        "attend",
+        "{\"scale\": 0.4}",
+        {{"q", q}, {"k", k}, {"v", v}, windows, starts, table},
+        {{"out", out}, {"lse", lse}},
+        "weft.attend %q, %k, %v windows %windows documents %doc_start kv_of %kv_of {scale = 4.0e-1 : f64}"};
+  Case c{"statistics",
+         "head_statistics",
+         "{\"scale\": 0.4}",
+         {{"q", q}, {"k", k}, {"v", v}, {"out", out}, {"lse", lse}, windows, starts, table},
+         {{"r", {{"head", 6}, {"statistic", 12}}}},
+         "weft.head_statistics %q, %k, %v, %out, %lse windows %windows documents %doc_start kv_of %kv_of"};
+  if (padded) { // the last document of the second row counts nothing
+    c.operands.push_back({"targets", rows, "i32", {3, 0, -1, -1, 2, 2, -1, 1, -1, 0, -1, 5, -1, -1}});
+    c.text += " targets %targets";
+  }
+  c.text += " {scale = 4.0e-1 : f64}";
+  return c;
+}
+
 // Catches: a window or document bound off by one, tiled instead of repeated
 // groups, swapped group axes, a missing scale.
 TEST(OpsAgainstNumpy, Attend) {
@@ -306,6 +340,9 @@ TEST(OpsAgainstNumpy, Attend) {
   for (double window : mixed)
     cases.add(
         attention("attend window", {{"head", 6}}, {{"head", 6}}, std::vector<double>(6, window), kDocuments));
+  cases.add(byTable(false, false));
+  cases.add(byTable(true, false));
+  cases.add(byTable(true, true));
   Axes q = {{"batch", 2}, {"pos", 1}, {"kv", 2}, {"group", 2}, {"channel", 4}};
   Axes cache = {{"batch", 2}, {"cached", 9}, {"kv", 2}, {"channel", 4}};
   cases.add(
@@ -397,6 +434,52 @@ TEST(OpsAgainstNumpy, Optimiser) {
        0.01,
        0.5});
   cases.check("optimiser");
+}
+
+// Documents, windows, shared values, and a cache that a query reads the end of.
+TEST(OpsAgainstNumpy, Patterns) {
+  Cases cases;
+  const std::vector<double> documents = {0, 0, 2, 2, 2, 0, 1, 1, 1, 4}, kvOf = {1, 0, 1};
+  const Axes values = {{"batch", 2}, {"pos", 5}, {"kv", 2}, {"channel", 3}},
+             table = {{"frozen", 3}, {"place", 6}};
+  const Axes out = {{"batch", 2}, {"pos", 5}, {"frozen", 3}, {"channel", 3}},
+             rows = {{"batch", 2}, {"pos", 5}, {"frozen", 3}};
+  for (const std::vector<double> &windows : {std::vector<double>{1, 2, 100}, {5, 4, 3}}) {
+    const Operand a{"a", table}, r{"distance", table}, w{"windows", {{"heads", 3}}, "i32", windows},
+        d{"doc_start", {{"batch", 2}, {"pos", 5}}, "i32", documents},
+        kv{"kv_of", {{"heads", 3}}, "i32", kvOf};
+    cases.add({"mix",
+               "mix",
+               "",
+               {{"v", values}, a, r, w, d, kv},
+               {{"out", out}, {"lse", rows}},
+               "weft.mix %v, %a, %distance windows %windows documents %doc_start kv_of %kv_of"});
+  }
+  cases.add({"mix in a cache",
+             "mix",
+             "",
+             {{"v", {{"batch", 2}, {"cache", 7}, {"frozen", 2}, {"channel", 3}}},
+              {"a", {{"frozen", 2}, {"place", 7}}},
+              {"distance", {{"frozen", 2}, {"place", 7}}},
+              {"windows", {{"heads", 2}}, "i32", {3, 100}},
+              {"doc_start", {{"batch", 2}, {"pos", 1}}, "i32", {0, 2}},
+              {"offset", {}, "i32", {4}}},
+             {{"out", {{"batch", 2}, {"pos", 1}, {"frozen", 2}, {"channel", 3}}},
+              {"lse", {{"batch", 2}, {"pos", 1}, {"frozen", 2}}}},
+             "weft.mix %v, %a, %distance windows %windows documents %doc_start offset %offset"});
+  cases.add({"take",
+             "take",
+             "{\"axes\": [\"kv\", \"group\"], \"indices\": [5, 0, 5]}",
+             {{"x", {{"dim", 2}, {"kv", 2}, {"group", 3}, {"head", 4}}}},
+             {{"y", {{"dim", 2}, {"live", 3}, {"head", 4}}}},
+             "weft.take %x [\"kv\", \"group\"] as \"live\" at [5, 0, 5]"});
+  cases.add({"put",
+             "put",
+             "{\"axes\": [\"kv\", \"group\"], \"indices\": [5, 0, 5]}",
+             {{"y", {{"dim", 2}, {"live", 3}, {"head", 4}}}},
+             {{"x", {{"dim", 2}, {"kv", 2}, {"group", 3}, {"head", 4}}}},
+             "weft.put %y from \"live\" to [\"kv\", \"group\"] at [5, 0, 5]"});
+  cases.check("patterns");
 }
 
 } // namespace

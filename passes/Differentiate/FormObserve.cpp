@@ -1,0 +1,91 @@
+//===- FormObserve.cpp - The program of a control step --------------------===//
+//
+// @observe is @micro after differentiation and, for each attend whose windows
+// are read from state, statistics of its heads added to the state. Nothing that
+// @micro computes changes: its gradients are equal bit for bit.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Differentiate/Passes.h"
+#include "passes/Differentiate/Programs.h"
+
+#include "dialects/Weft/Gradients.h"
+#include "passes/Unroll/Scope.h"
+
+using namespace mlir;
+
+namespace weft {
+#define GEN_PASS_DEF_FORMOBSERVE
+#include "passes/Differentiate/Passes.h.inc"
+
+namespace {
+
+/// An attend whose windows a plan owns: the place that they are read from, and
+/// which of its heads are left (empty: all).
+struct Site {
+  AttendOp attend;
+  std::string path;
+  SmallVector<int64_t> heads;
+};
+
+std::optional<Site> siteOf(AttendOp attend) {
+  if (!attend.getWindows())
+    return std::nullopt;
+  Site site{attend, "", {}};
+  Operation *source = attend.getWindows().getDefiningOp();
+  if (auto take = dyn_cast_or_null<TakeOp>(source)) {
+    site.heads.assign(take.getIndices().begin(), take.getIndices().end());
+    source = take.getX().getDefiningOp();
+  }
+  auto get = dyn_cast_or_null<GetOp>(source);
+  StringRef name = get ? get.getState() : StringRef();
+  if (!name.consume_front(kControlWindows))
+    return std::nullopt;
+  site.path = name.str();
+  return site;
+}
+
+struct FormObserve : impl::FormObserveBase<FormObserve> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto micro = module.lookupSymbol<func::FuncOp>("micro");
+    if (!micro || micro.isExternal()) {
+      module.emitError("form-observe found no program @micro: form it, and differentiate, first");
+      return signalPassFailure();
+    }
+    func::FuncOp observe = cloneProgram(micro, "observe", [](unsigned) { return true; });
+    for (auto attend : llvm::to_vector(bodyOf(observe).getOps<AttendOp>()))
+      if (std::optional<Site> site = siteOf(attend))
+        addStatistics(observe, *site);
+  }
+
+  void addStatistics(func::FuncOp observe, const Site &site) {
+    AttendOp attend = site.attend;
+    RankedTensorType q = tensorType(attend.getQ());
+    auto windows = getOperation().lookupSymbol<StateOp>((kControlWindows + site.path).str());
+    int64_t all = windows.getTensorType().getDimSize(0);
+    Builder names(&getContext());
+    StringAttr own = names.getStringAttr("live_head"), whole = names.getStringAttr("head_number"),
+               statistic = names.getStringAttr("statistic");
+    auto typeOf = [&](StringAttr axis, int64_t heads) {
+      return namedTensor({axis, statistic}, {heads, kHeadStatistics}, q.getElementType());
+    };
+    Location loc = namedLocation("observe", attend.getLoc());
+    RankedTensorType type = typeOf(whole, all);
+    std::string name = "control/statistics/" + site.path;
+    if (!getOperation().lookupSymbol(name))
+      addZeroState(getOperation(), name, Role::Control, type, loc);
+    OpBuilder builder(bodyOf(observe).getTerminator());
+    Value before = GetOp::create(builder, loc, type, name);
+    Value found = HeadStatisticsOp::create(
+        builder, loc, site.heads.empty() ? type : typeOf(own, headCount(q)), attend.getQ(), attend.getK(),
+        attend.getV(), attend.getOut(), attend.getLse(), attend.getWindows(), attend.getDocStart(),
+        attend.getKvOf(), argumentCalled(observe, "targets"), attend.getScaleAttr());
+    if (!site.heads.empty())
+      found = PutOp::create(builder, loc, type, found, builder.getArrayAttr({whole}), own,
+                            builder.getDenseI64ArrayAttr(site.heads));
+    SetOp::create(builder, loc, name, binary(builder, loc, BinaryFn::Add, before, found));
+  }
+};
+
+} // namespace
+} // namespace weft
