@@ -36,6 +36,16 @@ absl::Status feed(BoundProgram &decode, int32_t token, int64_t position) {
   return decode.run();
 }
 
+/// Adds the logits that the last token gave.
+absl::Status keep(const BoundProgram &decode, std::vector<float> &logits) {
+  absl::StatusOr<const Tensor *> result = decode.result("logits");
+  if (!result.ok())
+    return result.status();
+  for (int64_t id = 0; id < (*result)->elements(); ++id)
+    logits.push_back(static_cast<float>(floatAt(**result, id)));
+  return absl::OkStatus();
+}
+
 /// The next token from the logits of the last position.
 absl::StatusOr<int32_t> draw(const BoundProgram &decode, const GenerateOptions &options, int64_t position,
                              std::vector<double> &logits) {
@@ -114,10 +124,14 @@ absl::StatusOr<GenerateResult> generate(Machine &machine, std::span<const int32_
 
   auto start = std::chrono::steady_clock::now();
   int64_t position = 0; // tokens fed
-  for (int32_t token : prompt)
-    if (absl::Status status = feed(*decode, token, position++); !status.ok())
-      return status;
   GenerateResult result;
+  auto feedNext = [&](int32_t token) {
+    absl::Status status = feed(*decode, token, position++);
+    return status.ok() && options.keepLogits ? keep(*decode, result.logits) : status;
+  };
+  for (int32_t token : prompt)
+    if (absl::Status status = feedNext(token); !status.ok())
+      return status;
   result.promptSeconds = secondsSince(start);
   start = std::chrono::steady_clock::now();
   std::vector<double> logits;
@@ -140,7 +154,7 @@ absl::StatusOr<GenerateResult> generate(Machine &machine, std::span<const int32_
       result.end = GenerateResult::End::CacheFull;
       break;
     }
-    if (absl::Status status = feed(*decode, *token, position++); !status.ok())
+    if (absl::Status status = feedNext(*token); !status.ok())
       return status;
   }
   result.seconds = secondsSince(start);

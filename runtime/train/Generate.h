@@ -31,11 +31,13 @@ struct GenerateOptions {
   uint64_t seed = 0;
   int64_t vocabulary = 0;           // ids from here on are never drawn (0: logits' length)
   std::optional<int32_t> stopToken; // ends the text and is not part of it
+  bool keepLogits = false;          // of every token fed, prompt and text
 };
 
 struct GenerateResult {
   enum class End { Limit, CacheFull, StopToken, Callback };
   std::vector<int32_t> tokens; // without the prompt
+  std::vector<float> logits;   // [tokens fed, logits' length], when kept
   End end = End::Limit;
   double promptSeconds = 0, seconds = 0; // seconds: of the new tokens
 };

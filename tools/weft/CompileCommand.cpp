@@ -1,6 +1,7 @@
 //===- CompileCommand.cpp - weft compile, run, verify ----------------------===//
 
 #include "tools/weft/Command.h"
+#include "tools/weft/Loaded.h"
 
 #include "dialects/Weft/Weft.h"
 #include "passes/Verify/Verify.h"
@@ -155,7 +156,8 @@ int weft::compileCommand(int argc, const char **argv) {
   if (!parseFlags(argc, argv, "shows the IR after any stage, or saves an executable",
                   "  weft compile models/tiny.weft --emit rolled\n  weft compile models/gpt2.weft --emit "
                   "fused --trail "
-                  "trail\n  weft compile models/tiny.weft --emit exe -o tiny.exe\n"))
+                  "trail\n  weft compile models/tiny.weft --emit exe -o tiny.exe\n  weft compile runs/frozen "
+                  "--emit exe -o frozen.exe\n"))
     return kUsage;
   if (target != "cpu")
     return fail(absl::UnimplementedError(
@@ -165,10 +167,11 @@ int weft::compileCommand(int argc, const char **argv) {
     return kUsage;
   }
   Request request = flags.request(true);
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
-  if (!program.ok())
-    return fail(program.status());
-  absl::StatusOr<std::string> text = emitted(**program, shapes.options(**program), emit, {trail});
+  absl::StatusOr<LoadedText> loaded = loadText(request);
+  if (!loaded.ok())
+    return fail(loaded.status());
+  const Program &program = *loaded->program;
+  absl::StatusOr<std::string> text = emitted(program, shapes.options(program), emit, {trail});
   if (!text.ok())
     return fail(text.status());
   absl::Status status = deliver(*text, out);
@@ -197,8 +200,28 @@ static rt::Tensor drawnInput(const rt::Port &port, uint64_t seed, int64_t vocabu
   return tensor;
 }
 
+/// A model, compiled here.
+static absl::StatusOr<std::unique_ptr<rt::Machine>> machineOf(const Request &request,
+                                                              const ShapeFlags &shapes) {
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  if (!program.ok())
+    return program.status();
+  return makeMachine(**program, shapes.options(**program), request, {});
+}
+
+/// A saved executable, which needs no compiler.
+static absl::StatusOr<std::unique_ptr<rt::Machine>> machineIn(const Request &request) {
+  absl::StatusOr<std::string> bytes = rt::readFile(request.path);
+  absl::StatusOr<rt::Executable> executable = bytes.ok() ? rt::deserialize(*bytes) : bytes.status();
+  if (!executable.ok())
+    return absl::Status(executable.status().code(),
+                        absl::StrCat(request.path, ": ", executable.status().message()));
+  return rt::makeCpuMachine(std::move(*executable), request.threads);
+}
+
 int weft::runCommand(int argc, const char **argv) {
-  cl::opt<std::string> path(cl::Positional, cl::Required, cl::desc("FILE.exe"), cl::cat(flagCategory()));
+  ModelFlags flags;
+  ShapeFlags shapes;
   cl::opt<int64_t> repeats("steps", cl::desc("how often to run each program"), cl::init(1),
                            cl::cat(flagCategory()));
   cl::opt<uint64_t> seed("seed", cl::desc("of initial values and inputs"), cl::init(0),
@@ -206,18 +229,16 @@ int weft::runCommand(int argc, const char **argv) {
   cl::opt<int64_t> vocabulary("vocabulary", cl::desc("tokens are drawn below this"), cl::init(256),
                               cl::cat(flagCategory()));
   DeviceFlags device;
-  if (!parseFlags(argc, argv, "runs a saved executable on drawn inputs and prints what it gives",
-                  "  weft run tiny.exe --steps 3\n"))
+  addCompilerFlags();
+  if (!parseFlags(argc, argv,
+                  "runs a saved executable, or a model compiled here, on drawn inputs and prints "
+                  "what it gives",
+                  "  weft run tiny.exe --steps 3\n  weft run models/tiny.weft --program eval\n"))
     return kUsage;
-  Request request;
+  Request request = flags.request(true);
   device.apply(request);
-  absl::StatusOr<std::string> bytes = rt::readFile(path);
-  absl::StatusOr<rt::Executable> executable = bytes.ok() ? rt::deserialize(*bytes) : bytes.status();
-  if (!executable.ok())
-    return fail(absl::Status(executable.status().code(),
-                             absl::StrCat(std::string(path), ": ", executable.status().message())));
   absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
-      rt::makeCpuMachine(std::move(*executable), request.threads);
+      llvm::StringRef(flags.path).ends_with(".weft") ? machineOf(request, shapes) : machineIn(request);
   if (!machine.ok())
     return fail(machine.status());
   if (absl::Status status = rt::initializeState(**machine, seed); !status.ok())

@@ -1,10 +1,14 @@
 //===- Evaluate.cpp - weft eval, prefill, generate -------------------------===//
 
 #include "tools/weft/Loaded.h"
+#include "tools/weft/Output.h"
+#include "tools/weft/Reports.h"
 
 #include "runtime/core/Json.h"
 #include "runtime/core/Safetensors.h"
-#include "runtime/data/Corpus.h"
+#include "runtime/data/Rows.h"
+#include "runtime/train/Accuracy.h"
+#include "runtime/train/BoundProgram.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Generate.h"
 #include "runtime/train/Prefill.h"
@@ -29,13 +33,20 @@ Request requestOf(const ModelFlags &flags, const DeviceFlags &device) {
   return request;
 }
 
-absl::StatusOr<rt::EvalData> heldOutData(const Program &program, const Request &request,
-                                         const std::string &data, int64_t rows) {
+struct HeldOut {
+  rt::EvalData rows;
+  std::shared_ptr<const rt::RegionLabels> regions; // null: the recipe has none
+};
+
+absl::StatusOr<HeldOut> heldOutData(const Program &program, const Request &request, const std::string &data,
+                                    int64_t rows) {
   rt::Recipe recipe = runtimeRecipe(program);
   recipe.evalRows = 0; // every target once
+  recipe.portion = 1;
   if (!data.empty()) {
+    const bool task = data.starts_with("builtin:mqar"); // which has rows of its own for testing
     recipe.data = {data};
-    recipe.heldOut = {};
+    recipe.heldOut = {task ? rt::HeldOut::Kind::Source : rt::HeldOut::Kind::None, 0, data};
   }
   lang::Bindings names = program.model.bindings();
   auto vocab = names.find("vocab");
@@ -44,17 +55,56 @@ absl::StatusOr<rt::EvalData> heldOutData(const Program &program, const Request &
       rt::loadDataset(recipe, vocab == names.end() ? 0 : static_cast<int64_t>(vocab->second.number), folder);
   if (!dataset.ok())
     return dataset.status();
-  std::shared_ptr<const rt::TokenStream> stream = data.empty() ? dataset->heldOut : dataset->train;
-  if (!stream)
+  if (!data.empty() && !dataset->heldOutTask)
+    dataset->heldOut = dataset->train;
+  absl::StatusOr<std::optional<rt::EvalData>> made = rt::heldOutRows(*dataset, recipe, rows);
+  if (!made.ok())
+    return made.status();
+  if (!made->has_value())
     return absl::InvalidArgumentError("the recipe holds nothing out; name text with --data");
-  return rt::EvalData::make(stream, recipe, rows);
+  absl::StatusOr<std::shared_ptr<const rt::RegionLabels>> regions = regionLabels(recipe, *dataset);
+  if (!regions.ok())
+    return regions.status();
+  return HeldOut{**std::move(made), *std::move(regions)};
+}
+
+std::string regionTable(const rt::EvalResult &result) {
+  Table table({"region", "targets", "share", "loss", "share of loss"});
+  const auto targets = static_cast<double>(result.targets);
+  for (const rt::RegionLoss &region : result.regions) {
+    const auto count = static_cast<double>(region.targets);
+    table.add({region.name, grouped(region.targets), llvm::formatv("{0:P1}", count / targets).str(),
+               region.targets ? llvm::formatv("{0:F4}", region.lossSum / count).str() : "-",
+               llvm::formatv("{0:P1}", region.lossSum / (result.loss * targets)).str()});
+  }
+  table.add({"-"});
+  table.add({"all", grouped(result.targets), "100.0%", llvm::formatv("{0:F4}", result.loss).str(), "100.0%"});
+  return table.text();
+}
+
+int printAccuracy(rt::Machine &machine, const rt::EvalData &data, bool json) {
+  absl::StatusOr<rt::AccuracyResult> result = rt::accuracy(machine, data);
+  if (!result.ok())
+    return fail(result.status());
+  if (json)
+    printJson({{"accuracy", result->accuracy()},
+               {"right", result->right},
+               {"targets", result->targets},
+               {"loss", result->loss}});
+  else
+    llvm::outs() << llvm::formatv("accuracy {0:P2}: {1:N} of {2:N} targets right, loss {3:F6} nats\n",
+                                  result->accuracy(), result->right, result->targets, result->loss);
+  return 0;
 }
 
 /// The least power of two that holds `count`.
 int64_t capacityFor(size_t count) { return static_cast<int64_t>(std::bit_ceil(std::max<size_t>(count, 16))); }
 
-/// Positions that the model itself allows: the size of learned positions, or what was asked for.
-int64_t contextOf(const Program &program, int64_t wanted) {
+/// Positions that the model itself allows for `tokens`: the size of learned positions
+/// and of patterns, or what was asked for.
+int64_t contextOf(const Program &program, int64_t wanted, size_t tokens) {
+  if (!program.freeze.frozen.empty())
+    wanted = std::max(std::min(wanted, program.freeze.positions), static_cast<int64_t>(tokens));
   lang::Bindings names = program.model.bindings();
   auto found = names.find("context");
   return found == names.end() ? wanted : std::min(wanted, static_cast<int64_t>(found->second.number));
@@ -68,21 +118,38 @@ int weft::evalCommand(int argc, const char **argv) {
   cl::opt<std::string> data("data",
                             cl::desc("text, shards or builtin:NAME instead of the recipe's held-out text"),
                             cl::cat(flagCategory()));
+  cl::opt<bool> regions("regions",
+                        cl::desc("also the loss of each region of the recipe (or of --set regions=...)"),
+                        cl::cat(flagCategory()));
+  cl::opt<bool> accuracy("accuracy", cl::desc("how often the likeliest token is right, instead of the loss"),
+                         cl::cat(flagCategory()));
   cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
   addCompilerFlags();
-  if (!parseFlags(argc, argv, "loss over held-out text; a MODEL is evaluated at initialisation",
-                  "  weft eval runs/first\n  weft eval models/tiny.weft --device reference --json\n"))
+  if (!parseFlags(
+          argc, argv, "loss over held-out text; a MODEL is evaluated at initialisation",
+          "  weft eval runs/first\n  weft eval models/tiny.weft --device reference --json\n  weft eval "
+          "runs/first --regions --set 'regions=question \"<q>\", answer \"<a>\"'\n  weft eval runs/mqar "
+          "--data builtin:mqar/pairs=32 --accuracy\n"))
     return kUsage;
   Request request = requestOf(flags, device);
-  absl::StatusOr<Loaded> loaded =
-      loadModel(request, [](const Program &, PipelineOptions &options) { options.programs = {"eval"}; });
+  absl::StatusOr<Loaded> loaded = loadModel(request, [&](const Program &, PipelineOptions &options) {
+    options.programs = {accuracy ? "prefill" : "eval"};
+  });
   if (!loaded.ok())
     return fail(loaded.status());
-  int64_t rows = loaded->machine->executable().programs.front().inputs.front().shape.front();
-  absl::StatusOr<rt::EvalData> batches = heldOutData(*loaded->program, request, data, rows);
-  if (!batches.ok())
-    return fail(batches.status());
-  absl::StatusOr<rt::EvalResult> result = rt::evaluate(*loaded->machine, *batches);
+  int64_t rows = rt::findProgram(loaded->machine->executable(), accuracy ? "prefill" : "eval")
+                     ->inputs.front()
+                     .shape.front();
+  absl::StatusOr<HeldOut> held = heldOutData(*loaded->program, request, data, rows);
+  if (!held.ok())
+    return fail(held.status());
+  if (accuracy)
+    return printAccuracy(*loaded->machine, held->rows, json);
+  if (regions && !held->regions)
+    return fail(absl::InvalidArgumentError(
+        "--regions: the recipe names none; say --set 'regions=NAME \"marker\", ...'"));
+  absl::StatusOr<rt::EvalResult> result = rt::evaluate(
+      *loaded->machine, held->rows, regions ? held->regions.get() : nullptr, loaded->windows.get());
   if (!result.ok())
     return fail(result.status());
   if (json)
@@ -91,6 +158,8 @@ int weft::evalCommand(int argc, const char **argv) {
     llvm::outs() << llvm::formatv(
         "loss {0:F6} nats, perplexity {1:F3}, {2:N} targets, {3:N} tokens, {4:F2} s\n", result->loss,
         result->perplexity, result->targets, result->tokens, result->seconds);
+  if (!json && regions)
+    llvm::outs() << regionTable(*result);
   return 0;
 }
 
@@ -156,7 +225,7 @@ int weft::prefillCommand(int argc, const char **argv) {
       tokens = *encoded;
     options.programs = {"prefill"};
     options.batch = 1;
-    options.positions = contextOf(program, capacityFor(tokens.size()));
+    options.positions = contextOf(program, capacityFor(tokens.size()), tokens.size());
   });
   if (!loaded.ok() || !problem.ok())
     return fail(problem.ok() ? loaded.status() : problem);
@@ -184,6 +253,15 @@ int weft::prefillCommand(int argc, const char **argv) {
   return 0;
 }
 
+/// `logits` [tokens fed, vocabulary]: each token but the last drawn was fed.
+static absl::Status writeLogits(const std::string &path, const rt::GenerateResult &result, size_t prompt) {
+  auto rows = static_cast<int64_t>(prompt + std::max<size_t>(result.tokens.size(), 1) - 1);
+  rt::Tensor tensor(rt::ElementType::F32, {rows, static_cast<int64_t>(result.logits.size()) / rows});
+  std::copy(result.logits.begin(), result.logits.end(), tensor.as<float>().begin());
+  auto value = [&](const std::string &) -> absl::StatusOr<rt::Tensor> { return tensor; };
+  return rt::writeSafetensors(path, {{"logits", tensor.type, tensor.shape}}, value);
+}
+
 int weft::generateCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
@@ -197,6 +275,8 @@ int weft::generateCommand(int argc, const char **argv) {
   cl::opt<int64_t> length("length", cl::desc("most new tokens"), cl::init(200), cl::cat(flagCategory()));
   cl::opt<uint64_t> seed("seed", cl::desc("equal seeds draw equal texts"), cl::init(0),
                          cl::cat(flagCategory()));
+  cl::opt<std::string> logits("logits", cl::desc("write the logits of every token fed, as safetensors"),
+                              cl::value_desc("FILE"), cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "goes on writing from a prompt",
                   "  weft generate runs/first --prompt \"It is a truth\" --temperature 0.8\n"))
@@ -216,7 +296,7 @@ int weft::generateCommand(int argc, const char **argv) {
     }
     options.programs = {"decode"};
     options.batch = 1;
-    options.positions = contextOf(program, static_cast<int64_t>(tokens.size()) + length);
+    options.positions = contextOf(program, static_cast<int64_t>(tokens.size()) + length, tokens.size());
     options.cacheLength = options.positions;
   });
   if (!loaded.ok() || !problem.ok())
@@ -226,6 +306,7 @@ int weft::generateCommand(int argc, const char **argv) {
   options.maxTokens = length;
   options.seed = seed;
   options.vocabulary = tokenizer->vocabulary();
+  options.keepLogits = !logits.empty();
   if (std::optional<int32_t> separator = tokenizer->separator())
     options.stopToken = *separator;
   llvm::outs() << prompt;
@@ -238,6 +319,9 @@ int weft::generateCommand(int argc, const char **argv) {
   llvm::outs() << "\n";
   if (!result.ok())
     return fail(result.status());
+  if (!logits.empty())
+    if (absl::Status status = writeLogits(logits, *result, tokens.size()); !status.ok())
+      return fail(status);
   if (result->end == rt::GenerateResult::End::CacheFull)
     llvm::errs() << "weft: " << rt::describe(result->end) << "\n";
   return 0;

@@ -43,7 +43,7 @@ BigramMachine::BigramMachine(const BigramOptions &options) : options(options) {
                                    {"doc_start", ElementType::I32, rows}};
   const Port sum = {"loss_sum", type, {}};
   description.programs = {
-      {"micro", batch, {sum}, {}},
+      {"micro", {batch[0], batch[1], batch[2], {"noise", ElementType::I32, {}}}, {sum}, {}},
       {"update", {{"inverse_count", type, {}}, {"hyper.0", type, {3}}}, {{"grad_norm", type, {}}}, {}},
       {"eval", batch, {sum}, {}},
       {"prefill", {batch[0], batch[2]}, {{"logits", type, {options.rows, options.positions, v}}}, {}},
@@ -78,6 +78,7 @@ absl::Status BigramMachine::run(std::string_view program, std::span<const Tensor
                                 std::span<Tensor> results) {
   if (program == "micro") {
     firstTokens.push_back(inputs[0].as<int32_t>()[0]);
+    noises.push_back(inputs[3].as<int32_t>()[0]);
     set(results[0], 0, loss(inputs[0], inputs[1], true));
   } else if (program == "eval") {
     set(results[0], 0, loss(inputs[0], inputs[1], false));

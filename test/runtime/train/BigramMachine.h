@@ -35,7 +35,7 @@ public:
   absl::Status writeState(std::string_view name, const Tensor &value) override;
 
   /// What the loop asked for, one entry a run of `micro` or `update`.
-  std::vector<int32_t> firstTokens;
+  std::vector<int32_t> firstTokens, noises;
   std::vector<std::array<double, 3>> hyper;
   std::vector<double> inverseCounts;
   /// Called by every readState, so a test can end the process inside a save.

@@ -2,6 +2,7 @@
 #include "test/runtime/train/TrainSetup.h"
 
 #include <cmath>
+#include <set>
 
 namespace weft::rt {
 namespace {
@@ -44,6 +45,32 @@ TEST(Train, FirstUpdateIsBiasCorrected) {
   EXPECT_NEAR(machine.hyper[0][1], 1 / (1 - 0.9), 1e-5);
   EXPECT_NEAR(machine.hyper[0][2], 1 / (1 - 0.95), 1e-4);
   EXPECT_NEAR(machine.inverseCounts[0], 1.0 / 32, 1e-9);
+}
+
+// What dropout draws with: catches a number a step, a number for the whole run,
+// and one that a resumed run or another seed would not move.
+TEST(Train, EachMicroBatchDrawsItsOwnNoise) {
+  auto noisesOf = [](uint64_t seed, std::optional<int64_t> until) {
+    Scratch scratch;
+    BigramMachine machine(smallOptions()), second(smallOptions());
+    Recipe recipe = smallRecipe(10);
+    recipe.seed = seed;
+    TrainOptions options;
+    options.until = until;
+    EXPECT_TRUE(runTraining(machine, recipe, scratch / "run", options).summary.ok());
+    if (!until)
+      return machine.noises;
+    options = {};
+    options.resume = true;
+    EXPECT_TRUE(runTraining(second, recipe, scratch / "run", options).summary.ok());
+    machine.noises.insert(machine.noises.end(), second.noises.begin(), second.noises.end());
+    return machine.noises;
+  };
+  const std::vector<int32_t> noises = noisesOf(7, {});
+  ASSERT_EQ(noises.size(), 20u);
+  EXPECT_EQ(std::set<int32_t>(noises.begin(), noises.end()).size(), 20u);
+  EXPECT_EQ(noisesOf(7, 4), noises);
+  EXPECT_NE(noisesOf(8, {}), noises);
 }
 
 /// Two documents of 10 and 100 targets, each in a row of its own.
