@@ -338,20 +338,15 @@ void checkPlanAgainst(const Plan &plan, int64_t positions, int64_t microBatches,
 }
 
 std::optional<std::string> firstUnbuilt(const Plan &plan) {
-  if (!plan.drops.empty())
-    return absl::StrCat("drop ", plan.drops[0].layer, "[..].", plan.drops[0].branch);
-  for (const WindowsRule &rule : plan.windows) {
-    if (rule.kind == WindowsRule::Kind::Adaptive)
-      return "windows adaptive";
-    if (rule.kind == WindowsRule::Kind::Random)
-      return "windows random";
-    if (rule.kind == WindowsRule::Kind::File)
-      return absl::StrCat("windows file(\"", rule.file, "\")");
-    if (rule.from.amount > 0)
-      return "windows ... from a later step";
+  for (const FreezeRule &rule : plan.freezes) {
+    if (rule.by == "residual_cosine")
+      return "by = residual_cosine";
+    if (rule.dense)
+      return "form = dense";
+    for (const char *dense : {"resample", "gaussian", "dirichlet"})
+      if (rule.pattern == dense)
+        return absl::StrCat("pattern = ", dense);
   }
-  if (!plan.freezes.empty())
-    return std::string(plan.freezes[0].prune ? "prune" : "freeze");
   return std::nullopt;
 }
 

@@ -144,8 +144,12 @@ std::optional<Plan> checkPlan(const ast::File &file, const SourceFiles &sources,
 /// micro-batches, dense patterns at more than 2048 positions.
 void checkPlanAgainst(const Plan &plan, int64_t positions, int64_t microBatches, Diagnostics &diagnostics);
 
-/// The first statement, in the words of the language, whose work this build
-/// does not do yet: all but windows that are fixed from the start.
+/// `model` after the plan's `drop` statements: at its new depth, and without the
+/// branches that they take.
+Model afterDrops(const Plan &plan, Model model);
+
+/// The first statement or option, in the words of the language, whose work this build
+/// does not do yet.
 std::optional<std::string> firstUnbuilt(const Plan &plan);
 
 /// The table layer x head of `weft plan show`.

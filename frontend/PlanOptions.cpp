@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace weft::lang {
@@ -75,6 +76,23 @@ std::vector<int64_t> PlanReader::wholeList(OptionReader &options, std::string_vi
   return values;
 }
 
+/// The average over time runs over places in the list of candidates.
+void PlanReader::startOption(OptionReader &options, const Term &start, WindowsRule &rule) {
+  rule.adaptive.start = options.whole("start", kFullWindow, 1);
+  const std::vector<int64_t> &candidates = rule.windows;
+  if (rule.adaptive.start == kFullWindow ||
+      std::find(candidates.begin(), candidates.end(), rule.adaptive.start) != candidates.end())
+    return;
+  std::string list;
+  for (int64_t window : candidates)
+    absl::StrAppend(&list, list.empty() ? "" : ", ",
+                    window == kFullWindow ? std::string("full") : std::to_string(window));
+  diagnostics
+      .error(Code::W0415, start.place,
+             absl::StrCat("`start` must be one of the candidates, ", list, ", found ", rule.adaptive.start))
+      .advise("name one of them, or add it to the list");
+}
+
 void PlanReader::adaptiveOptions(const ast::Clause &clause, ReadWindows &read) {
   AdaptiveOptions &adaptive = read.rule.adaptive;
   OptionReader options("windows adaptive", clause.options, sources, diagnostics, kPlanCodes);
@@ -82,7 +100,7 @@ void PlanReader::adaptiveOptions(const ast::Clause &clause, ReadWindows &read) {
   adaptive.applySame = options.choice("apply", {"next", "same"}) == "same";
   adaptive.control = options.choice("control", {"on", "off"}) == "on";
   if (const Term *start = options.term("start", "`full` or a window"); start && !isWord(*start, "full"))
-    adaptive.start = options.whole("start", kFullWindow, 1);
+    startOption(options, *start, read.rule);
   if (const Term *least = options.term("least", "`smallest` or a window");
       least && !isWord(*least, "smallest"))
     adaptive.least = options.whole("least", 0, 1);

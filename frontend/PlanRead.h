@@ -67,6 +67,7 @@ private:
   bool increasing(const ast::Term &list, const std::vector<int64_t> &windows);
   bool freezeSubject(const ast::Clause &clause, TermCursor &cursor, ReadFreeze &read);
 
+  void startOption(OptionReader &options, const ast::Term &start, WindowsRule &rule);
   void adaptiveOptions(const ast::Clause &clause, ReadWindows &read);
   void adaptiveScorers(OptionReader &options, AdaptiveOptions &adaptive);
   void adaptiveTiming(OptionReader &options, AdaptiveOptions &adaptive);

@@ -120,7 +120,7 @@ private:
 
   absl::Status visitBranch(const Node &node, const Bindings &names, OutlineScope &scope) {
     OutlineScope child{node.name, -1, join(scope.path, node.name), {}, -1};
-    if (dropped.count(child.path))
+    if (dropped.count(child.path) || model.dropped.count(child.path))
       return absl::OkStatus();
     if (absl::Status status = walk(node.blocks[0], names, child); !status.ok())
       return status;
@@ -129,8 +129,9 @@ private:
   }
 
   absl::Status visitAttend(const Node &node, const Bindings &names, OutlineScope &scope) {
-    std::vector<int64_t> q, k;
-    for (auto [operand, sizes] : {std::pair(node.operands[0], &q), std::pair(node.operands[1], &k)})
+    std::vector<int64_t> q, k, v;
+    for (auto [operand, sizes] : {std::pair(node.operands[0], &q), std::pair(node.operands[1], &k),
+                                  std::pair(node.operands[2], &v)})
       for (const std::string &axis : typeOf(operand).axes)
         if (!dataAxes.count(axis)) {
           auto size = names.find(axis);
@@ -147,6 +148,7 @@ private:
         window = static_cast<int64_t>(value->number);
     }
     addSite(scope, q, k, window);
+    sites[static_cast<size_t>(scope.site)].valueChannels = v.empty() ? 0 : v.back();
     return absl::OkStatus();
   }
 
@@ -159,7 +161,7 @@ private:
       kvHeads *= k[i];
     if (scope.site < 0) {
       scope.site = static_cast<int32_t>(sites.size());
-      sites.push_back({scope.path, 0, 0, q.empty() ? 0 : q.back(), {}});
+      sites.push_back({scope.path, 0, 0, q.empty() ? 0 : q.back(), {}, 0});
     }
     HeadSite &site = sites[static_cast<size_t>(scope.site)];
     site.heads += heads;

@@ -27,6 +27,7 @@ struct HeadSite {
   int64_t kvHeads = 0;          // key heads; divides heads
   int64_t channels = 0;         // size of q's last axis
   std::vector<int64_t> windows; // by head, what the model itself says; INT64_MAX: full
+  int64_t valueChannels = 0;    // size of v's last axis
 };
 
 /// A layer (one repeat of it) or a branch.
@@ -43,7 +44,7 @@ struct Outline {
   std::vector<HeadSite> sites; // in order of the unrolled text
 };
 
-/// The outline of `model`, without the branches whose paths are in `dropped`
+/// The outline of `model`, without the branches whose paths are in `dropped` (or its own)
 /// (`block.3.ffn`). Fails where a formula has no value, which a checked model
 /// has only after a setting was changed.
 absl::StatusOr<Outline> outlineOf(const Model &model, const std::set<std::string, std::less<>> &dropped = {});

@@ -86,9 +86,11 @@ struct InitRule {
 
 /// A tensor that outlives programs. Parameters are named by their path
 /// (`block.3.attn.wq`), the others `grad/PATH`, `adamw.m/PATH`, `adamw.v/PATH`,
-/// `cache/...`. Tables (`table/rope.10000.32`) never change and are in no checkpoint.
+/// `cache/...`. Tables (`table/rope.10000.32`) never change and are in no
+/// checkpoint. Control entries belong to plans (`control/windows/SITE`): no
+/// optimiser steps them, checkpoints keep them.
 struct StateEntry {
-  enum class Role : uint8_t { Parameter, Gradient, Moment, Cache, Table };
+  enum class Role : uint8_t { Parameter, Gradient, Moment, Cache, Table, Control };
   std::string name;
   Role role = Role::Parameter;
   ElementType type = ElementType::F32;
@@ -96,6 +98,10 @@ struct StateEntry {
   std::vector<std::string> axes;
   uint64_t offset = 0; // bytes in Space::State, a multiple of the element's size
   InitRule init;
+  // An entry that holds part of a tensor (runtime/core/Slices.h); empty `fullShape`: all of it.
+  std::vector<int64_t> fullShape;
+  int64_t firstAxis = 0, axisCount = 0;
+  std::vector<int64_t> kept;
 };
 
 struct Executable {

@@ -85,7 +85,8 @@ int64_t WindowControl::rehearsals(int64_t number) const {
 
 bool WindowControl::live() const {
   return alwaysLive || std::any_of(controlled.begin(), controlled.end(), [&](const Layer &layer) {
-           return settings.rules[layer.rule].adaptive.live;
+           const WindowOptions &options = settings.rules[layer.rule].adaptive;
+           return options.live && options.control;
          });
 }
 

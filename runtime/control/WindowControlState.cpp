@@ -11,7 +11,8 @@
 //   plan.windows.R.candidates   the list
 //   plan.windows.R.S.given      windows that `windows file(...)` gave to its heads
 //
-// Counters, options and what the next log line needs stand in the JSON.
+// Counters and options stand in the JSON. The mean for the next log line does not:
+// where lines fall must not change a checkpoint.
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/control/WindowControl.h"
@@ -194,8 +195,6 @@ ControlState WindowControl::state() const {
   ControlState state;
   state.json = {{"positions", settings.positions},
                 {"acr", ratio},
-                {"acr_sum", ratioSum},
-                {"acr_steps", ratioSteps},
                 {"options", Json::object()},
                 {"updates", Json::object()},
                 {"levels", Json::object()}};
@@ -238,8 +237,6 @@ absl::Status WindowControl::restore(const ControlState &saved) {
     return status;
   Reader reader(saved);
   ratio = reader.number("acr");
-  ratioSum = reader.number("acr_sum");
-  ratioSteps = static_cast<int64_t>(reader.number("acr_steps"));
   for (Layer &layer : controlled) {
     const std::string prefix = prefixOf(layer);
     const int64_t heads = settings.sites[layer.site].heads;

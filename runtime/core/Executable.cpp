@@ -22,7 +22,7 @@ namespace {
 constexpr int64_t kVersion = 1;
 constexpr std::array<const char *, 4> kSpaces{"state", "arena", "input", "result"};
 constexpr std::array<const char *, 4> kKinds{"code", "gemm", "zero", "copy"};
-constexpr std::array<const char *, 5> kRoles{"parameter", "gradient", "moment", "cache", "table"};
+constexpr std::array<const char *, 6> kRoles{"parameter", "gradient", "moment", "cache", "table", "control"};
 constexpr std::array<const char *, 6> kInits{"constant",  "normal",     "uniform",
                                              "truncated", "orthogonal", "rope_table"};
 constexpr std::array<const char *, 5> kTypes{"F32", "F64", "BF16", "I32", "I64"};
@@ -36,13 +36,19 @@ template <size_t N, typename Enum> const char *word(const std::array<const char 
 //===----------------------------------------------------------------------===//
 
 Json toJson(const StateEntry &state) {
-  return {{"name", state.name},
+  Json json{{"name", state.name},
           {"role", word(kRoles, state.role)},
           {"type", word(kTypes, state.type)},
           {"shape", state.shape},
           {"axes", state.axes},
           {"offset", state.offset},
           {"init", {{"kind", word(kInits, state.init.kind)}, {"a", state.init.a}, {"b", state.init.b}}}};
+  if (!state.fullShape.empty())
+    json["slices"] = {{"full_shape", state.fullShape},
+                      {"first_axis", state.firstAxis},
+                      {"axis_count", state.axisCount},
+                      {"kept", state.kept}};
+  return json;
 }
 
 Json toJson(const Gemm &gemm) {
@@ -123,6 +129,7 @@ public:
   Fields(const Json &value, std::string path, absl::Status &status)
       : value(value), path(std::move(path)), status(status) {}
 
+  bool has(const char *key) const { return value.is_object() && value.contains(key); }
   std::string text(const char *key) const {
     const Json *found = member(key);
     return found && expect(found->is_string(), key, "a string", *found) ? found->get<std::string>() : "";
@@ -225,6 +232,13 @@ StateEntry readState(Fields fields) {
   state.init.kind = init.oneOf<InitRule::Kind>("kind", kInits);
   state.init.a = init.number("a");
   state.init.b = init.number("b");
+  if (fields.has("slices")) {
+    Fields slices = fields.object("slices");
+    state.fullShape = slices.integers("full_shape");
+    state.firstAxis = slices.integer("first_axis");
+    state.axisCount = slices.integer("axis_count");
+    state.kept = slices.integers("kept");
+  }
   return state;
 }
 

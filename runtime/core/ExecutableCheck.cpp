@@ -1,7 +1,10 @@
 //===- ExecutableCheck.cpp ------------------------------------------------===//
 #include "runtime/core/ExecutableCheck.h"
 
+#include <functional>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -43,6 +46,25 @@ std::optional<uint64_t> stridedBytes(int64_t rows, int64_t columns, int64_t ld, 
   return static_cast<uint64_t>(last) * sizeof(float);
 }
 
+/// Whether the slices of `state` are slices of its whole and give its shape.
+bool slicesFit(const StateEntry &state) {
+  auto rank = static_cast<int64_t>(state.fullShape.size());
+  if (rank == 0)
+    return true;
+  if (state.firstAxis < 0 || state.axisCount < 1 || state.axisCount > rank ||
+      state.firstAxis > rank - state.axisCount || !denseBytes(state.type, state.fullShape))
+    return false;
+  auto first = state.fullShape.begin() + state.firstAxis, last = first + state.axisCount;
+  int64_t places = std::accumulate(first, last, int64_t{1}, std::multiplies<>()), before = -1;
+  for (int64_t place : state.kept)
+    if (place <= std::exchange(before, place) || place >= places)
+      return false;
+  std::vector<int64_t> shape(state.fullShape.begin(), first);
+  shape.push_back(static_cast<int64_t>(state.kept.size()));
+  shape.insert(shape.end(), last, state.fullShape.end());
+  return shape == state.shape;
+}
+
 absl::Status checkStates(const Executable &executable) {
   if (executable.stateBytes > kLargestBytes || executable.arenaBytes > kLargestBytes)
     return invalid("executable: state and arena may have at most 2^62 bytes; found ", executable.stateBytes,
@@ -65,6 +87,9 @@ absl::Status checkStates(const Executable &executable) {
     if (!inside(state.offset, *bytes, executable.stateBytes))
       return invalid(where, ".offset: ", *bytes, " bytes at ", state.offset, " leave the state space of ",
                      executable.stateBytes, " bytes");
+    if (!slicesFit(state))
+      return invalid(where, ".slices: expected increasing places of axes of the whole that give the shape ",
+                     shapeText(state.shape), ", found slices of ", shapeText(state.fullShape));
     if (!state.axes.empty() && state.axes.size() != state.shape.size())
       return invalid(where, ".axes: expected ", state.shape.size(), " names, found ", state.axes.size());
   }

@@ -25,8 +25,14 @@ namespace {
 
 constexpr const char *kModelFile = "model.safetensors";
 constexpr const char *kStateFile = "state.safetensors";
+constexpr const char *kControlFile = "control.safetensors";
 constexpr const char *kInfoFile = "run.json";
 constexpr const char *kPrefix = "step-";
+
+/// Files of tensors and what they hold. Control entries have a file where there are any.
+constexpr std::pair<const char *, StateEntry::Role> kFiles[] = {{kModelFile, StateEntry::Role::Parameter},
+                                                                {kStateFile, StateEntry::Role::Moment},
+                                                                {kControlFile, StateEntry::Role::Control}};
 
 std::vector<TensorToWrite> entriesOf(const Executable &executable, StateEntry::Role role) {
   std::vector<TensorToWrite> entries;
@@ -55,6 +61,29 @@ std::string infoText(const CheckpointInfo &info) {
                       {"decisions", info.decisions},
                       {"source", info.source}};
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+std::vector<TensorToWrite> controlEntries(const ControlState &control) {
+  std::vector<TensorToWrite> entries;
+  for (const auto &[name, tensor] : control.tensors)
+    entries.push_back({name, tensor.type, tensor.shape});
+  return entries;
+}
+
+std::map<std::string, std::string> controlMetadata(const CheckpointInfo &info) {
+  std::map<std::string, std::string> metadata = metadataOf(info);
+  metadata["controller"] = dumpJson(info.control->json);
+  return metadata;
+}
+
+absl::Status writeControl(const std::string &path, const CheckpointInfo &info) {
+  auto value = [&](const std::string &name) -> absl::StatusOr<Tensor> {
+    for (const auto &[known, tensor] : info.control->tensors)
+      if (known == name)
+        return tensor;
+    return absl::NotFoundError(name);
+  };
+  return writeSafetensors(path, controlEntries(*info.control), value, controlMetadata(info));
 }
 
 /// Step number of a folder named step-00000500, or -1.
@@ -127,11 +156,17 @@ absl::Status writeContents(const std::string &made, const Machine &machine, cons
                                                         "resume one with a lower rate or clip"));
     return tensor;
   };
-  for (auto [file, role] :
-       {std::pair(kModelFile, StateEntry::Role::Parameter), std::pair(kStateFile, StateEntry::Role::Moment)})
-    if (absl::Status status = writeSafetensors(absl::StrCat(made, "/", file), entriesOf(executable, role),
-                                               value, metadataOf(info));
+  for (auto [file, role] : kFiles) {
+    std::vector<TensorToWrite> entries = entriesOf(executable, role);
+    if (role == StateEntry::Role::Control && entries.empty())
+      continue;
+    if (absl::Status status =
+            writeSafetensors(absl::StrCat(made, "/", file), std::move(entries), value, metadataOf(info));
         !status.ok())
+      return status;
+  }
+  if (info.control)
+    if (absl::Status status = writeControl(absl::StrCat(made, "/controller.safetensors"), info); !status.ok())
       return status;
   return writeFileAtomic(absl::StrCat(made, "/", kInfoFile), infoText(info));
 }
@@ -140,8 +175,12 @@ absl::Status writeContents(const std::string &made, const Machine &machine, cons
 
 uint64_t checkpointBytes(const Executable &executable, const CheckpointInfo &info) {
   uint64_t bytes = infoText(info).size();
-  for (StateEntry::Role role : {StateEntry::Role::Parameter, StateEntry::Role::Moment})
-    bytes += safetensorsBytes(entriesOf(executable, role), metadataOf(info));
+  for (auto [file, role] : kFiles)
+    if (std::vector<TensorToWrite> entries = entriesOf(executable, role);
+        role != StateEntry::Role::Control || !entries.empty())
+      bytes += safetensorsBytes(std::move(entries), metadataOf(info));
+  if (info.control)
+    bytes += safetensorsBytes(controlEntries(*info.control), controlMetadata(info));
   return bytes;
 }
 

@@ -4,6 +4,8 @@
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/State.h"
 
+#include <filesystem>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -32,8 +34,20 @@ std::string someOf(const std::vector<std::string> &names) {
   return text;
 }
 
+using Paths = std::set<std::string, std::less<>>;
+
+/// Whether the entry `name` (`block.3.ffn.up`, `adamw.m/block.3.ffn.up`) belongs to one of `branches`.
+bool isUnder(const Paths &branches, std::string_view name) {
+  name.remove_prefix(name.find('/') + 1); // npos + 1 is 0
+  for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1))
+    if (branches.contains(name.substr(0, dot)))
+      return true;
+  return false;
+}
+
 /// Names and shapes of the entries of `role` against those of `file`, both ways.
-absl::Status compare(const Executable &executable, StateEntry::Role role, const SafetensorsFile &file) {
+absl::Status compare(const Executable &executable, StateEntry::Role role, const SafetensorsFile &file,
+                     const Paths &dropped) {
   std::vector<std::string> absent, unknown;
   std::set<std::string> known;
   for (const StateEntry &entry : executable.states) {
@@ -49,7 +63,7 @@ absl::Status compare(const Executable &executable, StateEntry::Role role, const 
                                                         ", the file ", describeShape(found->second.shape)));
   }
   for (const auto &[name, info] : file.tensors())
-    if (!known.contains(name))
+    if (!known.contains(name) && !isUnder(dropped, name))
       unknown.push_back(name);
   if (absent.empty() && unknown.empty())
     return absl::OkStatus();
@@ -69,6 +83,36 @@ absl::Status copyIn(Machine &machine, StateEntry::Role role, const SafetensorsFi
     if (!value.ok())
       return value.status();
     if (absl::Status status = machine.writeState(entry.name, *value); !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+/// Control entries from their file, where it is there and has them.
+absl::Status copyControl(Machine &machine, const std::string &path) {
+  std::optional<SafetensorsFile> file;
+  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+    absl::StatusOr<SafetensorsFile> opened = SafetensorsFile::open(path);
+    if (!opened.ok())
+      return opened.status();
+    file = *std::move(opened);
+  }
+  for (const StateEntry &entry : machine.executable().states) {
+    if (entry.role != StateEntry::Role::Control)
+      continue;
+    absl::Status status;
+    if (!file || !file->tensors().contains(entry.name)) {
+      status = startControl(machine, entry);
+    } else if (const std::vector<int64_t> &shape = file->tensors().at(entry.name).shape;
+               shape != entry.shape) {
+      status = absl::FailedPreconditionError(
+          absl::StrCat("'", path, "' tensor '", entry.name, "': the plan has shape ",
+                       describeShape(entry.shape), ", the file ", describeShape(shape)));
+    } else {
+      absl::StatusOr<Tensor> value = file->readAs(entry.name, entry.type);
+      status = value.ok() ? machine.writeState(entry.name, *value) : value.status();
+    }
+    if (!status.ok())
       return status;
   }
   return absl::OkStatus();
@@ -112,20 +156,44 @@ absl::StatusOr<CheckpointInfo> readCheckpointInfo(const std::string &checkpoint)
   return info;
 }
 
-absl::Status loadCheckpoint(const std::string &checkpoint, Machine &machine, LoadPart part) {
+absl::StatusOr<std::optional<ControlState>> readControlState(const std::string &checkpoint) {
+  const std::string path = absl::StrCat(checkpoint, "/controller.safetensors");
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+    return std::nullopt;
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::open(path);
+  if (!file.ok())
+    return file.status();
+  auto text = file->metadata().find("controller");
+  if (text == file->metadata().end())
+    return absl::DataLossError(absl::StrCat("'", path, "': expected `controller` in its metadata"));
+  absl::StatusOr<Json> json = parseJson(text->second, absl::StrCat("'", path, "' controller"));
+  if (!json.ok())
+    return json.status();
+  ControlState state{*std::move(json), {}};
+  for (const auto &[name, info] : file->tensors()) {
+    absl::StatusOr<Tensor> value = file->read(name);
+    if (!value.ok())
+      return value.status();
+    state.tensors.emplace_back(name, *std::move(value));
+  }
+  return std::optional(std::move(state));
+}
+
+absl::Status loadCheckpoint(const std::string &checkpoint, Machine &machine, LoadPart part,
+                            const std::set<std::string, std::less<>> &dropped) {
   absl::StatusOr<SafetensorsFile> model =
       SafetensorsFile::open(absl::StrCat(checkpoint, "/model.safetensors"));
   if (!model.ok())
     return model.status();
   const Executable &executable = machine.executable();
-  if (absl::Status status = compare(executable, StateEntry::Role::Parameter, *model); !status.ok())
+  if (absl::Status status = compare(executable, StateEntry::Role::Parameter, *model, dropped); !status.ok())
     return status;
   if (part == LoadPart::ParametersAndMoments) {
     absl::StatusOr<SafetensorsFile> state =
         SafetensorsFile::open(absl::StrCat(checkpoint, "/state.safetensors"));
     if (!state.ok())
       return state.status();
-    if (absl::Status status = compare(executable, StateEntry::Role::Moment, *state); !status.ok())
+    if (absl::Status status = compare(executable, StateEntry::Role::Moment, *state, dropped); !status.ok())
       return status;
     if (absl::Status status = copyIn(machine, StateEntry::Role::Moment, *state); !status.ok())
       return status;
@@ -133,6 +201,9 @@ absl::Status loadCheckpoint(const std::string &checkpoint, Machine &machine, Loa
     return status;
   }
   if (absl::Status status = copyIn(machine, StateEntry::Role::Parameter, *model); !status.ok())
+    return status;
+  if (absl::Status status = copyControl(machine, absl::StrCat(checkpoint, "/control.safetensors"));
+      !status.ok())
     return status;
   return zeroState(machine, StateEntry::Role::Gradient);
 }

@@ -4,6 +4,7 @@
 #include "runtime/train/BoundProgram.h"
 #include "runtime/train/Feed.h"
 #include "runtime/train/Reducer.h"
+#include "runtime/train/State.h"
 
 #include <chrono>
 #include <cmath>
@@ -47,15 +48,85 @@ absl::Status addRegions(BoundProgram &program, const EvalData &data, int64_t ind
   return absl::OkStatus();
 }
 
+/// A controller that runs on evaluation batches.
+class LiveControl {
+public:
+  static absl::StatusOr<LiveControl> make(Machine &machine, const Control *control) {
+    LiveControl live;
+    if (!control || !control->live())
+      return live;
+    absl::StatusOr<BoundProgram> observe = BoundProgram::bind(machine, "observe");
+    if (!observe.ok())
+      return observe.status();
+    live.observe = *std::move(observe);
+    live.control = control->copy();
+    for (const StateEntry &entry : machine.executable().states)
+      if (entry.role == StateEntry::Role::Control) {
+        absl::StatusOr<Tensor> value = machine.readState(entry.name);
+        if (!value.ok())
+          return value.status();
+        live.before.emplace_back(entry.name, *std::move(value));
+      }
+    return live;
+  }
+
+  /// Before batch `number` (from 1) is measured: windows that are decided from it.
+  absl::Status ahead(Machine &machine, int64_t number, const Batch &batch) {
+    const int64_t count = control && control->observes(number) ? control->rehearsals(number) : 0;
+    for (int64_t i = 0; i < count; ++i) {
+      if (absl::Status status = observeBatch(machine, batch); !status.ok())
+        return status;
+      if (absl::Status status = control->rehearsed(machine, number, i); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  }
+
+  /// After it was measured.
+  absl::Status after(Machine &machine, int64_t number, Batch batch) {
+    if (!control)
+      return absl::OkStatus();
+    if (control->observes(number))
+      if (absl::Status status = observeBatch(machine, std::move(batch)); !status.ok())
+        return status;
+    return control->after(machine, number).status();
+  }
+
+  absl::Status restore(Machine &machine) const {
+    for (const auto &[name, value] : before)
+      if (absl::Status status = machine.writeState(name, value); !status.ok())
+        return status;
+    return absl::OkStatus();
+  }
+
+private:
+  /// Statistics of one batch; its gradients are thrown away.
+  absl::Status observeBatch(Machine &machine, Batch batch) {
+    if (absl::Status status = control->before(machine); !status.ok())
+      return status;
+    if (absl::StatusOr<double> sum = runOnBatch(*observe, std::move(batch)); !sum.ok())
+      return sum.status();
+    return zeroState(machine, StateEntry::Role::Gradient);
+  }
+
+  std::unique_ptr<Control> control;
+  std::optional<BoundProgram> observe;
+  std::vector<std::pair<std::string, Tensor>> before;
+};
+
 } // namespace
 
-absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data, const RegionLabels *labels) {
+absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data, const RegionLabels *labels,
+                                    Control *control) {
   const auto start = std::chrono::steady_clock::now();
   absl::StatusOr<BoundProgram> program = BoundProgram::bind(machine, "eval");
   if (!program.ok())
     return program.status();
   if (labels && !data.tokens())
     return absl::InvalidArgumentError("regions are parts of documents, and rows of a task are none");
+  absl::StatusOr<LiveControl> live = LiveControl::make(machine, control);
+  if (!live.ok())
+    return live.status();
   Reducer reducer;
   EvalResult result;
   for (size_t region = 0; labels && region < labels->names().size(); ++region)
@@ -64,17 +135,22 @@ absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data, cons
     absl::StatusOr<Batch> batch = data.at(i);
     if (!batch.ok())
       return batch.status();
+    if (absl::Status status = live->ahead(machine, i + 1, *batch); !status.ok())
+      return status;
     if (labels) {
       if (absl::Status status = addRegions(*program, data, i, *labels, *batch, result.regions); !status.ok())
         return status;
-      continue;
+    } else {
+      absl::StatusOr<double> sum = runOnBatch(*program, *batch);
+      if (!sum.ok())
+        return sum.status();
+      reducer.add(*sum, batch->counted);
     }
-    const int64_t counted = batch->counted;
-    absl::StatusOr<double> sum = runOnBatch(*program, *std::move(batch));
-    if (!sum.ok())
-      return sum.status();
-    reducer.add(*sum, counted);
+    if (absl::Status status = live->after(machine, i + 1, *std::move(batch)); !status.ok())
+      return status;
   }
+  if (absl::Status status = live->restore(machine); !status.ok())
+    return status;
   for (const RegionLoss &region : result.regions)
     reducer.add(region.lossSum, region.targets);
   if (reducer.targets() == 0)

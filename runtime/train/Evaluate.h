@@ -5,6 +5,7 @@
 #include "runtime/core/Json.h"
 #include "runtime/data/Batches.h"
 #include "runtime/measure/Regions.h"
+#include "runtime/train/Control.h"
 
 #include <cstdint>
 #include <string>
@@ -31,8 +32,13 @@ struct EvalResult {
 /// Errors: of the machine and the data; InvalidArgument without targets.
 /// With `labels` of data.tokens(), each batch runs once for each region that it
 /// has targets of, and the loss is the sum over regions.
+///
+/// A `control` that is live (`evaluation = live`) chooses windows from the rows that
+/// are measured, on a copy of its state: batch n is step n - 1, control steps take
+/// statistics with `observe`, and the windows hold from the next batch. The machine's
+/// windows are afterwards what they were.
 absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data,
-                                    const RegionLabels *labels = nullptr);
+                                    const RegionLabels *labels = nullptr, Control *control = nullptr);
 
 /// {"loss","perplexity","targets","tokens","seconds"}; with regions also
 /// "regions": [{"name","targets","loss","share","loss_share"}].

@@ -76,6 +76,11 @@ absl::StatusOr<RunDirectory> RunDirectory::open(const std::string &path) {
   return run;
 }
 
+absl::Status RunDirectory::replaceSource(const std::string &source) {
+  text = source;
+  return writeFileAtomic(absl::StrCat(root, "/run.weft"), source);
+}
+
 absl::Status RunDirectory::trimLog(int64_t step) {
   const std::string path = absl::StrCat(root, "/log.jsonl");
   absl::StatusOr<std::string> old = readFile(path);

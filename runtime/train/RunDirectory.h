@@ -33,6 +33,9 @@ public:
   std::string trail() const { return root + "/trail"; }
   std::string consoleLog() const { return root + "/console.log"; }
 
+  /// Writes run.weft anew: a plan was added to the run.
+  absl::Status replaceSource(const std::string &source);
+
   /// Appends a line to log.jsonl.
   absl::Status log(const OrderedJson &line) { return lines.append(dumpJson(line)); }
 

@@ -16,9 +16,10 @@ namespace weft::rt {
 
 Trainer::Trainer(Machine &machine, const Recipe &recipe, const TrainData &data, const EvalData *eval,
                  RunDirectory &run, const TrainOptions &options, Console &console, BoundProgram micro,
-                 BoundProgram update)
+                 BoundProgram update, std::optional<BoundProgram> observe)
     : machine(machine), recipe(recipe), data(data), eval(eval), run(run), options(options), console(console),
-      micro(std::move(micro)), update(std::move(update)), progress(console, data.steps()) {
+      micro(std::move(micro)), update(std::move(update)), observe(std::move(observe)),
+      progress(console, data.steps()) {
   summary.totalSteps = data.steps();
   summary.loss = std::nan("");
 }
@@ -41,6 +42,8 @@ CheckpointInfo Trainer::info() const {
   info.positions = data.positions();
   info.source = run.source();
   info.decisions = options.decisionsNow ? options.decisionsNow() : options.decisions;
+  if (options.control)
+    info.control = options.control->state();
   return info;
 }
 
@@ -84,6 +87,20 @@ absl::Status Trainer::begin() {
     if (absl::Status status = run.trimLog(-1); !status.ok())
       return status;
   }
+  if (!options.from.empty())
+    if (absl::Status status = loadCheckpoint(options.from, machine, LoadPart::Parameters, options.dropped);
+        !status.ok())
+      return status;
+  if (options.fill)
+    if (absl::Status status = options.fill(machine); !status.ok())
+      return status;
+  if (absl::Status status = beginControl(options.from); !status.ok())
+    return status;
+  if (!options.from.empty()) {
+    if (absl::Status status = save(); !status.ok())
+      return status;
+    console.line(absl::StrCat("starting from the weights of '", options.from, "'"));
+  }
   if (data.droppedTokens() == 0)
     return absl::OkStatus();
   console.line(absl::StrCat("long = drop left out ", data.droppedTokens(),
@@ -91,13 +108,28 @@ absl::Status Trainer::begin() {
   return run.log({{"kind", "data"}, {"step", 0}, {"dropped_tokens", data.droppedTokens()}});
 }
 
+/// Windows as they stood at `checkpoint`; as they start without one, or in one
+/// that was trained without a controller.
+absl::Status Trainer::beginControl(const std::string &checkpoint) {
+  if (!options.control)
+    return absl::OkStatus();
+  std::optional<ControlState> saved;
+  if (!checkpoint.empty()) {
+    absl::StatusOr<std::optional<ControlState>> read = readControlState(checkpoint);
+    if (!read.ok())
+      return read.status();
+    saved = *std::move(read);
+  }
+  return options.control->begin(machine, saved ? &*saved : nullptr, summary.step);
+}
+
 absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
   absl::StatusOr<CheckpointInfo> saved = readCheckpointInfo(checkpoint);
   if (!saved.ok())
     return saved.status();
-  if (absl::Status status = options.fill
-                                ? options.fill(machine)
-                                : loadCheckpoint(checkpoint, machine, LoadPart::ParametersAndMoments);
+  if (absl::Status status =
+          options.fill ? options.fill(machine)
+                       : loadCheckpoint(checkpoint, machine, LoadPart::ParametersAndMoments, options.dropped);
       !status.ok())
     return status;
   const CheckpointInfo now = info();
@@ -118,6 +150,8 @@ absl::Status Trainer::resumeFrom(const std::string &checkpoint) {
   summary.checkpoint = checkpoint;
   secondsBefore = saved->seconds;
   console.line(absl::StrCat("resuming '", checkpoint, "' at step ", saved->step, " of ", now.totalSteps));
+  if (absl::Status status = beginControl(checkpoint); !status.ok())
+    return status;
   return run.trimLog(saved->step);
 }
 
@@ -177,7 +211,9 @@ absl::Status Trainer::logStep(const Step &step) {
   line.seconds = elapsed();
   stepsLogged = stepsDone;
   secondsLogged = stepSeconds;
-  return run.log(toJson(line));
+  if (absl::Status status = run.log(toJson(line)); !status.ok() || !options.control)
+    return status;
+  return run.log(options.control->line(summary.step));
 }
 
 absl::Status Trainer::runEval() {
@@ -187,7 +223,7 @@ absl::Status Trainer::runEval() {
     return status;
   if (!eval)
     return absl::OkStatus();
-  absl::StatusOr<EvalResult> result = evaluate(machine, *eval, options.regions.get());
+  absl::StatusOr<EvalResult> result = evaluate(machine, *eval, options.regions.get(), options.control);
   if (!result.ok())
     return result.status();
   summary.eval = *result;
@@ -221,6 +257,10 @@ absl::Status Trainer::save() {
     return saved.status();
   savedStep = summary.step;
   summary.checkpoint = *saved;
+  if (options.control)
+    for (const auto &[name, text] : options.control->files())
+      if (absl::Status status = writeFileAtomic(absl::StrCat(run.path(), "/", name), text); !status.ok())
+        return status;
   return absl::OkStatus();
 }
 
@@ -232,9 +272,16 @@ absl::StatusOr<TrainSummary> train(Machine &machine, const Recipe &recipe, const
   absl::StatusOr<BoundProgram> update = BoundProgram::bind(machine, "update");
   if (!update.ok())
     return update.status();
+  std::optional<BoundProgram> observe;
+  if (options.control && findProgram(machine.executable(), "observe")) {
+    absl::StatusOr<BoundProgram> bound = BoundProgram::bind(machine, "observe");
+    if (!bound.ok())
+      return bound.status();
+    observe = *std::move(bound);
+  }
   Console silent(nullptr);
   Trainer trainer(machine, recipe, data, eval, run, options, options.console ? *options.console : silent,
-                  *std::move(micro), *std::move(update));
+                  *std::move(micro), *std::move(update), std::move(observe));
   return trainer.go();
 }
 

@@ -13,12 +13,14 @@
 #include "runtime/Recipe.h"
 #include "runtime/data/Batches.h"
 #include "runtime/measure/Watch.h"
+#include "runtime/train/Control.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/Interrupt.h"
 #include "runtime/train/RunDirectory.h"
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace weft::rt {
@@ -26,6 +28,11 @@ namespace weft::rt {
 struct TrainOptions {
   /// Go on from the latest checkpoint; without one, from step 0.
   bool resume = false;
+  /// A checkpoint whose parameters a new run starts from; its moments start at 0.
+  /// Saved as step 0 at once, so that a resumed run starts there too.
+  std::string from;
+  /// Paths of branches that plans drop: a checkpoint may still have their tensors.
+  std::set<std::string, std::less<>> dropped;
   /// Return, saved, after this step; the rest is for a later call.
   std::optional<int64_t> until;
   /// Asked after every step: true saves and returns.
@@ -36,6 +43,9 @@ struct TrainOptions {
   std::vector<Watched> watch;
   /// Of the held-out tokens: evaluations report the loss by region.
   std::shared_ptr<const RegionLabels> regions;
+  /// Chooses windows as the run goes on; null: they stay. Outlives the call. Where
+  /// it has control steps, the machine needs program `observe`.
+  Control *control = nullptr;
   /// What plans decided so far; kept in checkpoints.
   Json decisions;
   /// Asked after every step with its loss: true saves and returns, `triggered`.

@@ -20,8 +20,8 @@ constexpr int64_t kMaxSkipsReported = 3;
 
 } // namespace
 
-/// hyper.G = rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t); t counts the updates that
-/// were made, as moments of skipped steps stay what they were.
+/// hyper.G = rate, 1 / (1 - beta1^t), 1 / (1 - beta2^t), of Muon the rate alone; t counts
+/// the updates that were made, as moments of skipped steps stay what they were.
 absl::Status Trainer::setRates(int64_t number) {
   const double share = rateShare(recipe.schedule, number, summary.totalSteps);
   const auto updates = static_cast<double>(number - summary.skipped);
@@ -30,9 +30,11 @@ absl::Status Trainer::setRates(int64_t number) {
     const Optimizer &optimizer = recipe.optimizers[group];
     if (!update.hasInput(port))
       continue; // no parameter belongs to it
-    absl::Status status =
-        update.setFloats(port, {optimizer.lr * share, 1 / (1 - std::pow(optimizer.beta1, updates)),
-                                1 / (1 - std::pow(optimizer.beta2, updates))});
+    std::vector<double> numbers{optimizer.lr * share};
+    if (optimizer.kind == Optimizer::Kind::AdamW)
+      for (double beta : {optimizer.beta1, optimizer.beta2})
+        numbers.push_back(1 / (1 - std::pow(beta, updates)));
+    absl::Status status = update.setFloats(port, numbers);
     if (!status.ok())
       return status;
   }
@@ -45,15 +47,51 @@ int32_t Trainer::noiseOf(int64_t number, int64_t micro) const {
   return static_cast<int32_t>(Philox(recipe.seed, "train/noise").bits(index) & 0x7fffffff);
 }
 
+/// Runs `observe` before the step, where windows are decided for the step itself.
+absl::Status Trainer::rehearse(int64_t number) {
+  for (int64_t i = 0, count = options.control->rehearsals(number); i < count; ++i) {
+    if (absl::Status status = options.control->before(machine); !status.ok())
+      return status;
+    for (int64_t micro = 0; micro < data.microBatches(); ++micro) {
+      absl::StatusOr<Batch> batch = data.at(number - 1, micro);
+      if (!batch.ok())
+        return batch.status();
+      if (absl::StatusOr<double> sum = runOnBatch(*observe, *std::move(batch), noiseOf(number, micro));
+          !sum.ok())
+        return sum.status();
+    }
+    if (absl::Status status = zeroState(machine, StateEntry::Role::Gradient); !status.ok())
+      return status;
+    if (absl::Status status = options.control->rehearsed(machine, number, i); !status.ok())
+      return status;
+  }
+  return options.control->before(machine);
+}
+
+/// `micro`, or at a control step `observe`, with statistics at zero.
+absl::StatusOr<BoundProgram *> Trainer::programFor(int64_t number) {
+  if (!options.control || !options.control->observes(number))
+    return &micro;
+  if (!observe)
+    return absl::InternalError(absl::StrCat("step ", number, " is a control step, and the executable of '",
+                                            machine.executable().model, "' has no program 'observe'"));
+  if (absl::Status status = rehearse(number); !status.ok())
+    return status;
+  return &*observe;
+}
+
 /// The step itself; nothing of the trainer's own state changes.
 absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
   Reducer reducer;
+  absl::StatusOr<BoundProgram *> program = programFor(number);
+  if (!program.ok())
+    return program.status();
   for (int64_t i = 0; i < data.microBatches(); ++i) {
     absl::StatusOr<Batch> batch = data.at(number - 1, i);
     if (!batch.ok())
       return batch.status();
     const int64_t counted = batch->counted;
-    absl::StatusOr<double> sum = runOnBatch(micro, *std::move(batch), noiseOf(number, i));
+    absl::StatusOr<double> sum = runOnBatch(**program, *std::move(batch), noiseOf(number, i));
     if (!sum.ok())
       return sum.status();
     reducer.add(*sum, counted);
@@ -87,6 +125,13 @@ absl::StatusOr<Trainer::Step> Trainer::step(int64_t number) {
   absl::StatusOr<Step> done = takeStep(number);
   if (!done.ok())
     return done;
+  if (options.control) {
+    absl::StatusOr<std::string> warning = options.control->after(machine, number);
+    if (!warning.ok())
+      return warning.status();
+    if (!warning->empty())
+      console.line(*warning);
+  }
   stepSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   ++stepsDone;
   summary.step = number;

@@ -16,7 +16,7 @@ class Trainer {
 public:
   Trainer(Machine &machine, const Recipe &recipe, const TrainData &data, const EvalData *eval,
           RunDirectory &run, const TrainOptions &options, Console &console, BoundProgram micro,
-          BoundProgram update);
+          BoundProgram update, std::optional<BoundProgram> observe);
 
   absl::StatusOr<TrainSummary> go();
 
@@ -33,6 +33,9 @@ private:
   absl::StatusOr<Step> step(int64_t number);
   int32_t noiseOf(int64_t number, int64_t micro) const;
   absl::StatusOr<Step> takeStep(int64_t number);
+  absl::StatusOr<BoundProgram *> programFor(int64_t number);
+  absl::Status rehearse(int64_t number);
+  absl::Status beginControl(const std::string &checkpoint);
   absl::Status setRates(int64_t number);
   absl::Status reportSkip(int64_t number, const Step &step);
   absl::StatusOr<std::string> firstBroken(int64_t number);
@@ -51,6 +54,7 @@ private:
   const TrainOptions &options;
   Console &console;
   BoundProgram micro, update;
+  std::optional<BoundProgram> observe; // micro with statistics of heads
   Progress progress;
   TrainSummary summary;
   int64_t savedStep = -1, evaluatedStep = -1;

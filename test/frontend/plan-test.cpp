@@ -127,13 +127,20 @@ TEST(Plan, WrittenDefaultsAreTheDefaults) {
   EXPECT_EQ(c.stop, d.stop);
   EXPECT_DOUBLE_EQ(c.negligible, d.negligible);
   EXPECT_EQ(c.addressed.size(), 144u);
-  EXPECT_EQ(firstUnbuilt(*read.plan), "windows adaptive");
 }
 
 TEST(Plan, FreezeTopologyHasAHierarchyOfOne) {
   Read read = forNano("windows adaptive [16, full] { topology = freeze }");
   ASSERT_TRUE(read.plan) << read.diagnostics.render(read.sources);
   EXPECT_EQ(read.plan->windows[0].adaptive.hierarchy, Windows{2});
+}
+
+TEST(Plan, StartsAtACandidate) {
+  EXPECT_TRUE(forNano("windows adaptive [16, full] { start = 16 }").plan);
+  Read read = forNano("windows adaptive [16, 32] { start = 24 }");
+  EXPECT_FALSE(read.plan);
+  EXPECT_NE(read.diagnostics.render(read.sources).find("one of the candidates, 16, 32, found 24"),
+            std::string::npos);
 }
 
 // 5 layers of attention weigh what one with feed-forward weighs: 4 become 20 exactly.
@@ -154,6 +161,7 @@ TEST(Plan, DropMatchesDepth) {
   EXPECT_EQ(depthOf("drop block[..].ffn match flops { length = 2048 }", ffn9), 18);
   EXPECT_EQ(depthOf("drop block[..].ffn match flops { length = 2048, round = nearest }", ffn9), 19);
   EXPECT_EQ(depthOf("drop block[..].ffn match flops { length = 2048 }", ffn20), 41);
+  EXPECT_EQ(depthOf("drop block[..].ffn match flops { length = 2048, round = nearest }", ffn20), 42);
 }
 
 // GPT-2: biases are not counted, so 12 layers become 36.
@@ -166,7 +174,42 @@ TEST(Plan, DropCountsMatricesOnly) {
   EXPECT_EQ(read.plan->depthSetting, "depth");
   EXPECT_EQ(read.plan->sites.size(), 36u);
   EXPECT_EQ(read.plan->fixedWindows.begin()->first, "block.35.attn");
-  EXPECT_EQ(firstUnbuilt(*read.plan), "drop block[..].ffn");
+  EXPECT_FALSE(firstUnbuilt(*read.plan));
+}
+
+// What stays after a drop: names, and weights in matrices as the paper counts
+// them. Mutation caught: the branch's parameters still listed.
+TEST(Plan, DroppedModelsHoldWhatIsLeft) {
+  Read read = readPlan("san", "san", "plan p for san { drop block[..].ffn match params }\n",
+                       {{"hidden", "2048"}, {"depth", "4"}});
+  ASSERT_TRUE(read.plan) << read.diagnostics.render(read.sources);
+  Model after = afterDrops(*read.plan, *read.model);
+  int64_t total = 0;
+  for (const ParameterInfo &info : parametersOf(after)) {
+    EXPECT_EQ(info.path.find("ffn"), std::string::npos) << info.path;
+    int64_t count = 1;
+    for (int64_t size : info.shape)
+      count *= size;
+    total += count;
+  }
+  EXPECT_EQ(total, 24'130'580);
+  EXPECT_EQ(layerMatrixWeights(after, {}), 15'728'640);
+  EXPECT_EQ(layerMatrixWeights(*read.model, {}), 15'728'640);
+
+  Read some = readPlan("san", "san", "plan p for san { drop block[0..2].ffn }\n",
+                       {{"hidden", "2048"}, {"depth", "4"}});
+  ASSERT_TRUE(some.plan) << some.diagnostics.render(some.sources);
+  after = afterDrops(*some.plan, *some.model);
+  EXPECT_EQ(layerMatrixWeights(after, {}), 15'728'640 - 3 * 3'145'728);
+  EXPECT_EQ(outlineOf(after)->root.children[3].children.size(), 2u);
+  EXPECT_EQ(outlineOf(after)->root.children[2].children.size(), 1u);
+}
+
+// Qwen3 has GQA and a gated FFN: 28 layers of it weigh as much as 70 without.
+TEST(Plan, DropMatchesQwen) {
+  Read read = readPlan("qwen3", "qwen3", "plan p for qwen3 { drop block[..].ffn match params }\n");
+  ASSERT_TRUE(read.plan) << read.diagnostics.render(read.sources);
+  EXPECT_EQ(read.plan->drops[0].newDepth, 70);
 }
 
 TEST(Plan, AMissingBranchNamesTheSetting) {

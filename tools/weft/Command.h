@@ -65,13 +65,17 @@ struct DeviceFlags {
 int checkCommand(int, const char **);
 int fmtCommand(int, const char **);
 int paramsCommand(int, const char **);
+int sizeCommand(int, const char **);
 int flopsCommand(int, const char **);
 int explainCommand(int, const char **);
 int planCommand(int, const char **);
+int planApply(int, const char **);
+int freezeCommand(int, const char **);
 int dataCommand(int, const char **);
 int devicesCommand(int, const char **);
 int cacheCommand(int, const char **);
 int whyCommand(int, const char **);
+int windowsCommand(int, const char **);
 int verifyCommand(int, const char **);
 int trainCommand(int, const char **);
 int evalCommand(int, const char **);
@@ -81,5 +85,7 @@ int compileCommand(int, const char **);
 int runCommand(int, const char **);
 int benchCommand(int, const char **);
 int stepCommand(int, const char **);
+int measureCommand(int, const char **);
+int sweepCommand(int, const char **);
 
 } // namespace weft

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -151,7 +152,8 @@ absl::Status loadPlans(const Request &request, Program &program, lang::Diagnosti
     if (std::optional<std::string> unbuilt = lang::firstUnbuilt(*plan))
       return absl::UnimplementedError(
           absl::StrCat("plan ", name, ": `", *unbuilt,
-                       "` is checked but not carried out yet; fixed and listed windows are"));
+                       "` is checked but not carried out yet"));
+    program.model = lang::afterDrops(*plan, std::move(program.model));
     program.plans.push_back(std::move(*plan));
   }
   return absl::OkStatus();
@@ -172,9 +174,15 @@ static void adoptRun(const Program &program, Request &request, lang::Overrides &
     for (const lang::ast::Clause &clause : plan.clauses)
       if (clause.verb.text == "use" && !clause.phrases.empty() && !clause.phrases.front().terms.empty())
         used.insert(clause.phrases.front().terms.front().text);
+  // First, and once: statements keep their numbers when a plan is added.
+  std::vector<std::string> plans;
   for (const lang::ast::Plan &plan : program.file.plans)
     if (!used.contains(plan.name.text))
-      request.plans.push_back(plan.name.text);
+      plans.push_back(plan.name.text);
+  for (const std::string &asked : request.plans)
+    if (std::find(plans.begin(), plans.end(), asked) == plans.end())
+      plans.push_back(asked);
+  request.plans = std::move(plans);
 }
 
 absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked) {
@@ -199,18 +207,24 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
       lang::checkModel(program->file, program->sources, name, ofModel, diagnostics);
   if (!model)
     return diagnostics.status(program->sources);
+  program->written = *model;
   program->model = std::move(*model);
+  // Plans first: addresses of a recipe mean the layers after dropping.
+  if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
+    return status;
   if (request.needsRecipe) {
     program->recipe = lang::checkRecipe(program->file, program->sources, request.recipe, program->model,
                                         diagnostics, ofRecipe);
     if (!program->recipe)
       return diagnostics.status(program->sources);
+    for (const lang::Plan &plan : program->plans)
+      lang::checkPlanAgainst(plan, program->recipe->positions, program->recipe->microBatches, diagnostics);
+    if (diagnostics.hasErrors())
+      return diagnostics.status(program->sources);
   } else if (!ofRecipe.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", ofRecipe.front().first, ": belongs to a recipe, and this command uses none"));
   }
-  if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
-    return status;
   if (!diagnostics.sorted().empty()) // only warnings are left
     llvm::errs() << diagnostics.render(program->sources);
   program->runText = modelText(*program, ofModel);
@@ -221,6 +235,15 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
         "\n\n" + recipeText(*program, ofRecipe, std::filesystem::path(request.path).parent_path().string());
   program->runText += "\n";
   return program;
+}
+
+void weft::adoptRecord(Program &program, rt::FreezeRecord record) {
+  program.heads = {};
+  for (const auto &[site, frozen] : record.frozen)
+    program.heads.frozen[site] = {
+        frozen.heads, {frozen.windows.begin(), frozen.windows.end()}, frozen.trained, record.positions};
+  program.heads.pruned = record.pruned;
+  program.freeze = std::move(record);
 }
 
 std::string weft::cacheFolder() {
@@ -238,6 +261,28 @@ PipelineOptions weft::shapesOf(const rt::Recipe &recipe) {
   options.batch = recipe.rows / recipe.microBatches;
   options.positions = recipe.positions;
   return options;
+}
+
+/// Patterns that are trained join AdamW's parameters without decay.
+static void addPatterns(std::vector<OptimizerGroup> &groups, const Program &program) {
+  std::vector<std::string> names;
+  for (const auto &[site, frozen] : program.heads.frozen)
+    if (frozen.trained)
+      names.insert(names.end(), {patternKeyName(site), patternDistanceName(site)});
+  if (names.empty())
+    return;
+  auto isAdamW = [](const OptimizerGroup &group) {
+    return group.optimizer.kind == rt::Optimizer::Kind::AdamW;
+  };
+  auto found = std::ranges::find_if(
+      groups, [&](const OptimizerGroup &group) { return isAdamW(group) && group.optimizer.decay == 0; });
+  if (found == groups.end()) {
+    auto adamw = std::ranges::find_if(groups, isAdamW);
+    rt::Optimizer optimizer = adamw == groups.end() ? rt::Optimizer{} : adamw->optimizer;
+    optimizer.decay = 0;
+    found = groups.insert(groups.end(), {optimizer, {}});
+  }
+  found->parameters.insert(found->parameters.end(), names.begin(), names.end());
 }
 
 std::vector<OptimizerGroup> weft::optimizerGroups(const Program &program) {
@@ -258,6 +303,7 @@ std::vector<OptimizerGroup> weft::optimizerGroups(const Program &program) {
       if (!group.parameters.empty())
         groups.push_back(std::move(group));
     }
+  addPatterns(groups, program);
   return groups;
 }
 

@@ -10,9 +10,11 @@
 #include "frontend/Model.h"
 #include "frontend/Plan.h"
 #include "frontend/Recipe.h"
+#include "passes/Freeze/HeadDecisions.h"
 #include "passes/Pipelines.h"
 #include "passes/Schedule/ToExecutable.h"
 #include "runtime/Machine.h"
+#include "runtime/control/FreezeRecord.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -41,15 +43,21 @@ struct Request {
 struct Program {
   lang::SourceFiles sources;
   lang::ast::File file;
-  lang::Model model;
+  lang::Model written; // as its text says
+  lang::Model model;   // after the plans' drops: what is compiled
   std::optional<rt::Recipe> recipe;
   std::vector<lang::Plan> plans;
-  std::string runText; // model, plans and recipe after overrides: run.weft
+  HeadDecisions heads;     // frozen and pruned so far: what is compiled
+  rt::FreezeRecord freeze; // the record they come from
+  std::string runText;     // model, plans and recipe after overrides: run.weft
 };
 
 /// Reads and checks what `request` names. Errors: InvalidArgument holds the
 /// rendered diagnostics.
 absl::StatusOr<std::unique_ptr<Program>> loadProgram(const Request &request);
+
+/// Puts a record of decisions in force: `program.freeze` and `program.heads`.
+void adoptRecord(Program &program, rt::FreezeRecord record);
 
 /// How IR is shown on the way.
 struct TrailOptions {

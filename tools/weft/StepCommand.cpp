@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/weft/Command.h"
+#include "tools/weft/WindowPlans.h"
 
 #include "runtime/core/File.h"
 #include "runtime/core/Json.h"
@@ -151,8 +152,10 @@ absl::StatusOr<double> Stepper::update(int64_t step) {
       const rt::Optimizer &optimizer =
           recipe.optimizers[static_cast<size_t>(std::stoi(port.name.substr(port.name.find('.') + 1)))];
       setScalar(tensor, 0, optimizer.lr);
-      setScalar(tensor, 1, 1 / (1 - std::pow(optimizer.beta1, static_cast<double>(step))));
-      setScalar(tensor, 2, 1 / (1 - std::pow(optimizer.beta2, static_cast<double>(step))));
+      if (optimizer.kind == rt::Optimizer::Kind::AdamW) {
+        setScalar(tensor, 1, 1 / (1 - std::pow(optimizer.beta1, static_cast<double>(step))));
+        setScalar(tensor, 2, 1 / (1 - std::pow(optimizer.beta2, static_cast<double>(step))));
+      }
     }
     tensors.push_back(std::move(tensor));
   }
@@ -182,6 +185,21 @@ absl::Status Stepper::collect(rt::StateEntry::Role role, std::map<std::string, r
   return absl::OkStatus();
 }
 
+/// Every tensor of the file into the parameter of its name.
+absl::Status setWeights(rt::Machine &machine, const std::string &path) {
+  absl::StatusOr<rt::SafetensorsFile> file = rt::SafetensorsFile::open(path);
+  if (!file.ok())
+    return file.status();
+  const rt::ElementType type = machine.executable().states.front().type;
+  for (const auto &[name, info] : file->tensors()) {
+    absl::StatusOr<rt::Tensor> value = file->readAs(name, type);
+    absl::Status status = value.ok() ? machine.writeState(name, *value) : value.status();
+    if (!status.ok())
+      return absl::Status(status.code(), absl::StrCat(path, ": '", name, "': ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
 } // namespace
 
 int weft::stepCommand(int argc, const char **argv) {
@@ -197,6 +215,8 @@ int weft::stepCommand(int argc, const char **argv) {
                          cl::init(0), cl::cat(flagCategory()));
   cl::opt<uint64_t> seed("seed", cl::desc("of the initial values, as weft params --dump"), cl::init(0),
                          cl::cat(flagCategory()));
+  cl::opt<std::string> weights("weights", cl::desc("parameters that start with these values, as safetensors"),
+                               cl::value_desc("FILE"), cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "training steps on given tokens, to compare with another program",
                   "  weft step models/nano.weft --data batch.json --steps 10 --device reference --out "
@@ -218,6 +238,10 @@ int weft::stepCommand(int argc, const char **argv) {
   if (!machine.ok())
     return fail(machine.status());
   if (absl::Status status = rt::initializeState(**machine, seed); !status.ok())
+    return fail(status);
+  if (absl::Status status = startWindows(**program, **machine, "").status(); !status.ok())
+    return fail(status);
+  if (absl::Status status = weights.empty() ? absl::OkStatus() : setWeights(**machine, weights); !status.ok())
     return fail(status);
   rt::Recipe recipe = runtimeRecipe(**program);
   lang::Bindings names = (*program)->model.bindings();

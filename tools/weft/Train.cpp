@@ -1,6 +1,10 @@
 //===- Train.cpp - weft train ----------------------------------------------===//
 
 #include "tools/weft/Command.h"
+#include "tools/weft/Output.h"
+#include "tools/weft/Phases.h"
+#include "tools/weft/Reports.h"
+#include "tools/weft/WindowPlans.h"
 
 #include "runtime/data/Rows.h"
 #include "runtime/train/Checkpoint.h"
@@ -34,6 +38,8 @@ struct TrainFlags {
                          cl::cat(flagCategory())};
   cl::opt<int64_t> until{"until", cl::desc("save and stop after this step; --resume goes on"), cl::init(0),
                          cl::cat(flagCategory())};
+  cl::opt<std::string> from{"from", cl::desc("start from the weights of this run, with a new optimiser"),
+                            cl::value_desc("RUN"), cl::cat(flagCategory())};
   cl::opt<bool> dryRun{"dry-run", cl::desc("compile and print sizes, train nothing"),
                        cl::cat(flagCategory())};
   DeviceFlags device;
@@ -110,20 +116,58 @@ int report(rt::Console &console, const rt::TrainSummary &summary, const rt::RunD
   return rt::kInterruptedExit;
 }
 
+/// The heads that the run to start from had lost.
+absl::Status inheritFrom(const std::string &checkpoint, Program &program) {
+  absl::StatusOr<rt::CheckpointInfo> info = rt::readCheckpointInfo(checkpoint);
+  if (!info.ok())
+    return info.status();
+  absl::StatusOr<rt::FreezeRecord> record = rt::readFreezeRecord(info->decisions);
+  if (!record.ok())
+    return record.status();
+  record->statements.clear(); // of the other run's plans
+  if (!record->frozen.empty() && program.recipe->positions > record->positions)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", checkpoint, "': its patterns have ", record->positions, " positions, the recipe's rows ",
+        program.recipe->positions, ": use rows of at most ", record->positions));
+  adoptRecord(program, *std::move(record));
+  return absl::OkStatus();
+}
+
 int runTraining(const TrainFlags &flags, Program &program, const Request &request) {
   rt::Recipe recipe = runtimeRecipe(program);
   std::string folder = std::filesystem::path(request.path).parent_path().string();
   absl::StatusOr<rt::Dataset> data = rt::loadDataset(recipe, vocabularyOf(program.model), folder);
   if (!data.ok())
     return fail(data.status());
+  std::optional<rt::CalibrationSplit> split;
+  if (const CalibrationNeed need = calibrationNeed(program); need.rows > 0) {
+    if (!data->train)
+      return fail(
+          absl::InvalidArgumentError("freeze and prune calibrate on text, and this recipe has none: name "
+                                     "heads, or take them and patterns from files"));
+    absl::StatusOr<rt::CalibrationSplit> made =
+        rt::splitCalibration(data->train, recipe, need.rows, need.budget);
+    if (!made.ok())
+      return fail(made.status());
+    split = *std::move(made);
+    data->train = split->train;
+  }
   absl::StatusOr<rt::TrainData> batches = rt::trainRows(*data, recipe);
   if (!batches.ok())
     return fail(batches.status());
   absl::StatusOr<std::optional<rt::EvalData>> held = rt::heldOutRows(*data, recipe);
   if (!held.ok())
     return fail(held.status());
+  absl::StatusOr<std::vector<rt::Watched>> watched = watchedOf(program);
+  if (!watched.ok())
+    return fail(watched.status());
+  absl::StatusOr<std::shared_ptr<const rt::RegionLabels>> regions = regionLabels(recipe, *data);
+  if (!regions.ok())
+    return fail(regions.status());
   PipelineOptions options = shapesOf(recipe);
   options.programs = {"micro", "update", "eval"};
+  if (choosesWindows(program))
+    options.programs.push_back("observe");
   rt::Console console;
   std::optional<rt::RunDirectory> run;
   if (!flags.dryRun) {
@@ -131,24 +175,52 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
     if (!opened.ok())
       return fail(opened.status());
     run.emplace(std::move(*opened));
+    if (!flags.resume.empty() && !flags.plans.empty())
+      if (absl::Status status = run->replaceSource(program.runText); !status.ok())
+        return fail(status);
     console.mirrorTo(run->consoleLog()).IgnoreError();
   }
-  MachineReport made;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
-      makeMachine(program, options, request, {run && flags.resume.empty() ? run->trail() : ""}, &made);
-  if (!machine.ok())
-    return fail(machine.status());
-  describe(console, program, **machine, made);
-  if (flags.dryRun)
+  auto compiled = [&](const rt::Machine &machine, const MachineReport &made) {
+    describe(console, program, machine, made);
+  };
+  if (flags.dryRun) {
+    MachineReport made;
+    absl::StatusOr<std::unique_ptr<rt::Machine>> machine = makeMachine(program, options, request, {}, &made);
+    if (!machine.ok())
+      return fail(machine.status());
+    compiled(**machine, made);
     return 0;
+  }
   rt::InterruptGuard guard;
   rt::TrainOptions train;
   train.resume = !flags.resume.empty();
   if (flags.until > 0)
     train.until = flags.until;
   train.console = &console;
-  absl::StatusOr<rt::TrainSummary> summary =
-      rt::train(**machine, recipe, *batches, held->has_value() ? &**held : nullptr, *run, train);
+  train.dropped = program.model.dropped;
+  train.watch = *std::move(watched);
+  train.regions = *std::move(regions);
+  if (!flags.from.empty()) {
+    absl::StatusOr<std::string> from = rt::findCheckpoint(flags.from);
+    if (!from.ok())
+      return fail(from.status());
+    train.from = *from;
+    if (absl::Status status = inheritFrom(*from, program); !status.ok())
+      return fail(status);
+  }
+  if (absl::Status status = prepareFreezing(program, folder, program.freeze); !status.ok())
+    return fail(status);
+  PhaseSetup setup{program,
+                   request,
+                   options,
+                   recipe,
+                   *batches,
+                   held->has_value() ? &**held : nullptr,
+                   split ? &*split : nullptr,
+                   *run,
+                   console,
+                   compiled};
+  absl::StatusOr<rt::TrainSummary> summary = trainInPhases(setup, train);
   if (!summary.ok())
     return fail(summary.status());
   return report(console, *summary, *run);
@@ -168,6 +240,8 @@ int weft::trainCommand(int argc, const char **argv) {
     llvm::errs() << "weft train: expected either MODEL.weft or --resume RUN\n";
     return kUsage;
   }
+  if (!flags.from.empty() && !flags.resume.empty())
+    return misuse("train", "--from begins a run, --resume goes on with one: give one of the two");
   Request request;
   request.path = flags.resume.empty() ? std::string(flags.path) : flags.resume + "/run.weft";
   request.sets.assign(flags.sets.begin(), flags.sets.end());

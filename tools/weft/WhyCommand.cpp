@@ -7,7 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/weft/Costs.h"
+#include "tools/weft/Loaded.h"
 #include "tools/weft/Output.h"
+#include "tools/weft/Why.h"
+#include "tools/weft/WindowPlans.h"
 
 #include "passes/Codegen/Codegen.h"
 #include "passes/Unroll/Scope.h"
@@ -24,47 +27,10 @@
 #include <tuple>
 
 using namespace weft;
+using namespace weft::why;
 namespace cl = llvm::cl;
 
 namespace {
-
-using Names = std::vector<std::string>;
-
-struct ParameterAnswer {
-  std::string path, type;
-  Names readers, gradient; // PROGRAM: kernel
-};
-
-struct AttendAnswer {
-  std::string scope;
-  std::vector<int64_t> windows; // by head; INT64_MAX: full
-};
-
-/// Equal calls of one program.
-struct KernelAnswer {
-  std::string program, kernel;
-  int64_t calls = 0;
-  Cost cost; // of one call
-  Names computes, places, also;
-};
-
-struct Answer {
-  std::string address;
-  std::vector<ParameterAnswer> parameters;
-  std::vector<AttendAnswer> attends;
-  std::vector<KernelAnswer> kernels;
-  Names remarks;
-};
-
-/// `block[3].attn.heads[0..2]`: the branch, and the heads of it (empty: all).
-struct Address {
-  std::string path;
-  std::set<int64_t> heads;
-
-  bool covers(llvm::StringRef scope) const {
-    return !scope.empty() && lang::addressCovers(path, std::string_view(scope.data(), scope.size()));
-  }
-};
 
 /// Places of the text behind `loc`, in order.
 Names placesOf(mlir::Location loc) {
@@ -110,15 +76,17 @@ void addOnce(Names &names, std::string name) {
 /// Asks the IR about one address.
 class Inquiry {
 public:
-  explicit Inquiry(const Address &address) : address(address) {}
+  Inquiry(const Address &address, const rt::WindowControl *control) : address(address), control(control) {}
 
   void addAttends(mlir::ModuleOp unrolled) {
     unrolled.walk([&](AttendOp op) {
       std::string scope = commonScope(op.getLoc());
       auto windows = op.getWindows() ? op.getWindows().getDefiningOp<IntegersOp>() : IntegersOp();
+      if (address.covers(scope) && op.getWindows() && !windows)
+        addChosen(scope);
       if (!windows || !address.covers(scope))
         return;
-      AttendAnswer attend{scope, {}};
+      AttendAnswer attend{scope, {}, "", control ? control->plan().positions : 0, {}};
       for (int32_t window : windows.getValues())
         attend.windows.push_back(
             window == std::numeric_limits<int32_t>::max() ? std::numeric_limits<int64_t>::max() : window);
@@ -159,6 +127,23 @@ public:
   Answer answer;
 
 private:
+  /// An attend that reads its windows from state: those of the checkpoint, or as they start.
+  void addChosen(const std::string &scope) {
+    for (size_t site = 0; control && site < control->plan().sites.size(); ++site) {
+      if (control->plan().sites[site].path != scope)
+        continue;
+      AttendAnswer attend{scope, {}, "windows change as the run goes on", control->plan().positions, {}};
+      for (int64_t window : control->windows()[site])
+        attend.windows.push_back(window >= rt::kNoBound ? std::numeric_limits<int64_t>::max() : window);
+      for (const rt::WindowControl::Layer &layer : control->layers())
+        if (layer.site == site)
+          for (int64_t head : layer.controller.heads())
+            if (const auto &feature = layer.controller.state().smoothed[static_cast<size_t>(head)])
+              attend.features.emplace_back(head, *feature);
+      answer.attends.push_back(std::move(attend));
+    }
+  }
+
   void addReaders(const std::string &program, llvm::StringRef state, mlir::Operation *get) {
     auto found = parameterOf.find(state);
     if (found == parameterOf.end())
@@ -215,6 +200,7 @@ private:
   }
 
   const Address &address;
+  const rt::WindowControl *control;
   llvm::StringMap<size_t> parameterOf;
 };
 
@@ -272,8 +258,9 @@ absl::Status checkAddress(const Address &address, const lang::Model &model, cons
   return absl::OkStatus();
 }
 
-absl::StatusOr<Answer> answerFor(const Program &program, PipelineOptions options, const Address &address) {
-  Inquiry inquiry(address);
+absl::StatusOr<Answer> answerFor(const Program &program, PipelineOptions options, const Address &address,
+                                 const rt::WindowControl *control) {
+  Inquiry inquiry(address, control);
   std::shared_ptr<mlir::MLIRContext> context = makeContext();
   context->getDiagEngine().registerHandler([&](mlir::Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Remark)
@@ -300,105 +287,11 @@ absl::StatusOr<Answer> answerFor(const Program &program, PipelineOptions options
   return std::move(inquiry.answer);
 }
 
-//===----------------------------------------------------------------------===//
-// Printing
-//===----------------------------------------------------------------------===//
-
-std::string windowText(int64_t window) {
-  return window == std::numeric_limits<int64_t>::max() ? "full" : std::to_string(window);
-}
-
-/// Windows by head, equal neighbours as a range: `heads 0..3 full, 4 256`.
-std::string windowsText(const AttendAnswer &attend, const std::set<int64_t> &heads) {
-  Names parts;
-  for (size_t head = 0; head < attend.windows.size(); ++head) {
-    if (!heads.empty() && !heads.contains(static_cast<int64_t>(head)))
-      continue;
-    size_t last = head;
-    while (last + 1 < attend.windows.size() && attend.windows[last + 1] == attend.windows[head] &&
-           (heads.empty() || heads.contains(static_cast<int64_t>(last + 1))))
-      ++last;
-    parts.push_back(absl::StrCat(head == last ? "head " : "heads ", head,
-                                 head == last ? "" : absl::StrCat("..", last), ": ",
-                                 windowText(attend.windows[head])));
-    head = last;
-  }
-  return absl::StrJoin(parts, ", ");
-}
-
-void printAnswer(const Answer &answer, const Address &address, const std::string &file) {
-  llvm::raw_ostream &out = llvm::outs();
-  // Most places lie in the model's own file: there the line says enough.
-  auto shortened = [&](Names places) {
-    for (std::string &place : places)
-      if (place.starts_with(file + ":"))
-        place.erase(0, file.size() + 1);
-    return absl::StrJoin(places, ", ");
-  };
-  for (const ParameterAnswer &parameter : answer.parameters) {
-    out << "parameter " << addressOf(parameter.path) << " : " << parameter.type << "\n";
-    for (const std::string &reader : parameter.readers)
-      out << "  read by " << reader << "\n";
-    for (const std::string &kernel : parameter.gradient)
-      out << "  gradient from " << kernel << "\n";
-  }
-  for (const AttendAnswer &attend : answer.attends)
-    out << "attend in " << addressOf(attend.scope) << ", windows: " << windowsText(attend, address.heads)
-        << "\n";
-  if (!answer.kernels.empty()) {
-    Table table({"kernel", "program", "calls", "FLOPs", "read", "written", "computes"}, {0, 1, 6});
-    for (const KernelAnswer &kernel : answer.kernels)
-      table.add(
-          {kernel.kernel, kernel.program, std::to_string(kernel.calls),
-           compact(kernel.cost.productFlops + kernel.cost.otherFlops), compact(kernel.cost.bytesRead, "B"),
-           compact(kernel.cost.bytesWritten, "B"),
-           absl::StrCat(absl::StrJoin(kernel.computes, " "), "  (", shortened(kernel.places),
-                        kernel.also.empty() ? "" : absl::StrCat("; with ", absl::StrJoin(kernel.also, ", ")),
-                        ")")});
-    out << "kernels, with FLOPs and bytes of one call and the places in " << file << " that they compute:\n"
-        << table.text();
-  }
-  for (const std::string &remark : answer.remarks)
-    out << "remark: " << remark << "\n";
-}
-
-rt::OrderedJson answerJson(const Answer &answer) {
-  rt::OrderedJson json = {{"address", answer.address}};
-  json["parameters"] = rt::OrderedJson::array();
-  for (const ParameterAnswer &parameter : answer.parameters)
-    json["parameters"].push_back({{"name", parameter.path},
-                                  {"type", parameter.type},
-                                  {"read_by", parameter.readers},
-                                  {"gradient_from", parameter.gradient}});
-  json["attends"] = rt::OrderedJson::array();
-  for (const AttendAnswer &attend : answer.attends) {
-    rt::OrderedJson windows = rt::OrderedJson::array();
-    for (int64_t window : attend.windows)
-      windows.push_back(window == std::numeric_limits<int64_t>::max() ? rt::OrderedJson("full")
-                                                                      : rt::OrderedJson(window));
-    json["attends"].push_back({{"scope", attend.scope}, {"windows", windows}});
-  }
-  json["kernels"] = rt::OrderedJson::array();
-  for (const KernelAnswer &kernel : answer.kernels)
-    json["kernels"].push_back({{"kernel", kernel.kernel},
-                               {"program", kernel.program},
-                               {"calls", kernel.calls},
-                               {"product_flops", kernel.cost.productFlops},
-                               {"other_flops", kernel.cost.otherFlops},
-                               {"bytes_read", kernel.cost.bytesRead},
-                               {"bytes_written", kernel.cost.bytesWritten},
-                               {"computes", kernel.computes},
-                               {"places", kernel.places},
-                               {"shared_with", kernel.also}});
-  json["remarks"] = answer.remarks;
-  return json;
-}
-
 } // namespace
 
 int weft::whyCommand(int argc, const char **argv) {
   ModelFlags flags;
-  cl::opt<std::string> text(cl::Positional, cl::Required, cl::desc("ADDRESS"), cl::cat(flagCategory()));
+  cl::opt<std::string> where(cl::Positional, cl::Required, cl::desc("ADDRESS"), cl::cat(flagCategory()));
   cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "what the compiler did with a layer, a branch, a parameter or heads, and why",
@@ -406,22 +299,27 @@ int weft::whyCommand(int argc, const char **argv) {
                   "'block[3].attn.heads[5]' --plan "
                   "models/plans.weft:listed\n  weft why models/gpt2.weft 'block[..].ffn.up' --json\n"))
     return kUsage;
-  absl::StatusOr<Address> address = parseAddress(text);
+  absl::StatusOr<Address> address = parseAddress(where);
   if (!address.ok())
     return fail(address.status());
-  absl::StatusOr<std::unique_ptr<Program>> program =
-      loadProgram(flags.request(!flags.recipe.empty() || hasRecipe(flags.path)));
-  if (!program.ok())
-    return fail(program.status());
+  const bool text = llvm::StringRef(flags.path).ends_with(".weft");
+  Request request = flags.request(!text || !flags.recipe.empty() || hasRecipe(flags.path));
+  absl::StatusOr<LoadedText> loaded = loadText(request);
+  if (!loaded.ok())
+    return fail(loaded.status());
+  const std::unique_ptr<Program> *program = &loaded->program;
+  absl::StatusOr<std::unique_ptr<rt::WindowControl>> control = recallWindows(**program, loaded->checkpoint);
+  if (!control.ok())
+    return fail(control.status());
   PipelineOptions options;
   if ((*program)->recipe) {
     options = shapesOf(*(*program)->recipe);
     options.programs = {"micro", "update", "eval"};
   }
-  absl::StatusOr<Answer> answer = answerFor(**program, options, *address);
+  absl::StatusOr<Answer> answer = answerFor(**program, options, *address, control->get());
   if (!answer.ok())
     return fail(answer.status());
-  answer->address = text;
+  answer->address = where;
   if (json)
     printJson(answerJson(*answer));
   else
