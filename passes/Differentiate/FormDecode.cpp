@@ -29,6 +29,9 @@ public:
       position.getOffsetMutable().assign(offset);
     for (auto attend : llvm::to_vector(bodyOf(program).getOps<AttendOp>()))
       useCaches(attend);
+    for (auto mix : llvm::to_vector(bodyOf(program).getOps<MixOp>()))
+      if (failed(useCache(mix)))
+        return failure();
     return success();
   }
 
@@ -80,16 +83,31 @@ private:
 
   void useCaches(AttendOp attend) {
     OpBuilder builder(attend);
-    std::string name = cacheName(attend);
+    std::string name = cacheName(attend.getK());
     attend.getKMutable().assign(throughCache(builder, attend.getLoc(), attend.getK(), name + ".k"));
     attend.getVMutable().assign(throughCache(builder, attend.getLoc(), attend.getV(), name + ".v"));
     attend.getOffsetMutable().assign(offset);
   }
 
-  /// The scope of the parameter nearest to the keys, or a number.
-  std::string cacheName(AttendOp attend) {
+  /// Frozen heads need values alone; those that live heads read are cached already.
+  LogicalResult useCache(MixOp mix) {
+    auto pattern = cast<RankedTensorType>(mix.getA().getType());
+    if (pattern.getDimSize(1) < cacheLength)
+      return mix.emitError() << "a cache of " << cacheLength
+                             << " places is longer than the patterns of frozen "
+                             << "heads, fitted for " << pattern.getDimSize(1) << " positions: use at most "
+                             << pattern.getDimSize(1);
+    OpBuilder builder(mix);
+    std::string name = cacheName(mix.getV());
+    mix.getVMutable().assign(throughCache(builder, mix.getLoc(), mix.getV(), name + ".v"));
+    mix.getOffsetMutable().assign(offset);
+    return success();
+  }
+
+  /// The scope of the parameter nearest to the keys or values, or a number.
+  std::string cacheName(Value of) {
     std::string number = std::to_string(count++);
-    StringRef scope = scopeOf(attend.getK());
+    StringRef scope = scopeOf(of);
     std::string name = "cache/" + (scope.empty() ? number : scope.str());
     return module.lookupSymbol(name + ".k") || module.lookupSymbol(name + ".v") ? name + "." + number : name;
   }

@@ -34,6 +34,12 @@ rt::StateEntry weft::toStateEntry(StateOp state) {
   entry.init.kind = static_cast<rt::InitRule::Kind>(state.getInit().getKind());
   entry.init.a = numberOf(state.getInit().getA());
   entry.init.b = state.getInit().getB() ? numberOf(state.getInit().getB()) : 0;
+  if (std::optional<SlicesAttr> slices = state.getSlices()) {
+    entry.fullShape.assign(slices->getFullShape().begin(), slices->getFullShape().end());
+    entry.firstAxis = slices->getFirstAxis();
+    entry.axisCount = slices->getAxisCount();
+    entry.kept.assign(slices->getKept().begin(), slices->getKept().end());
+  }
   return entry;
 }
 

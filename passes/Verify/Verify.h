@@ -17,7 +17,7 @@ struct VerifyOptions {
   double gradientTolerance = 1e-5; // of central differences
   uint64_t seed = 1;
   /// Passes, by argument, that change numbers on purpose.
-  std::vector<std::string> lossy;
+  std::vector<std::string> lossy{"weft-freeze-heads"};
 };
 
 /// Where two runs differ most.

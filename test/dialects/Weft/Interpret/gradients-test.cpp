@@ -210,6 +210,33 @@ TEST(Gradients, Attend) {
   }
 }
 
+// Catches: a table indexed by the row's place instead of the document's (a), by the
+// key instead of the distance (r), heads of one value head not summed, 1 / Z left
+// out of a gradient.
+TEST(Gradients, Mix) {
+  std::vector<double> documents = {0, 1, 1, 1, 4, 0, 0, 2, 2, 2};
+  for (const std::vector<double> &windows : {std::vector<double>{1, 2, 100}, {5, 4, 3}})
+    check({"weft.mix %v, %a, %distance windows %w documents %d kv_of %kv",
+           {{"v", {{"batch", 2}, {"pos", kLength}, {"kv", 2}, {"channel", 3}}},
+            {"a", {{"frozen", 3}, {"place", kLength + 2}}},
+            {"distance", {{"frozen", 3}, {"place", kLength + 2}}},
+            {"w", {{"heads", 3}}, windows},
+            {"d", {{"batch", 2}, {"pos", kLength}}, documents},
+            {"kv", {{"heads", 3}}, {1, 0, 1}}},
+           {{{"batch", 2}, {"pos", kLength}, {"frozen", 3}, {"channel", 3}},
+            {{"batch", 2}, {"pos", kLength}, {"frozen", 3}}}});
+}
+
+// Catches: put that overwrites a place named twice.
+TEST(Gradients, Slices) {
+  check({"weft.take %x [\"kv\", \"group\"] as \"live\" at [5, 0, 5]",
+         {{"x", {{"dim", 2}, {"kv", 2}, {"group", 3}, {"head", 2}}}},
+         {{{"dim", 2}, {"live", 3}, {"head", 2}}}});
+  check({"weft.put %y from \"live\" to [\"kv\", \"group\"] at [5, 0, 5]",
+         {{"y", {{"dim", 2}, {"live", 3}, {"head", 2}}}},
+         {{{"dim", 2}, {"kv", 2}, {"group", 3}, {"head", 2}}}});
+}
+
 TEST(Gradients, Losses) {
   std::vector<double> targets = {4, -1, 0, 2, 3, -1};
   for (std::string settings :

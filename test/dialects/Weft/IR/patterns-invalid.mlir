@@ -1,0 +1,288 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics
+
+// Each part breaks the constraint that it is named after, and nothing else.
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c1(%v : tensor<2x3x2x4xf32, #weft.axes<row, pos, kv, head>>, %a : !p, %r : !p, %w : !w, %d : !d) {
+  // expected-error@+2 {{expects v of axes batch, keys, heads..., channel}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d : (tensor<2x3x2x4xf32, #weft.axes<row, pos, kv, head>>, !p, !p, !w, !d) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c2(%v : !v, %a : !p, %r : tensor<2x4xf32, #weft.axes<frozen, place>>, %w : !w, %d : !d) {
+  // expected-error@+2 {{expects a and r of one type}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d : (!v, !p, tensor<2x4xf32, #weft.axes<frozen, place>>, !w, !d) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c3(%v : !v, %a : tensor<2x2xf32, #weft.axes<frozen, place>>, %r : tensor<2x2xf32, #weft.axes<frozen, place>>, %w : !w, %d : !d) {
+  // expected-error@+1 {{expects a pattern of at least 3 places, but it has 2}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d : (!v, tensor<2x2xf32, #weft.axes<frozen, place>>, tensor<2x2xf32, #weft.axes<frozen, place>>, !w, !d) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c4(%v : !v, %a : !p, %r : !p, %w : tensor<3xi32>, %d : !d) {
+  // expected-error@+1 {{expects one number for each of 2 heads}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d : (!v, !p, !p, tensor<3xi32>, !d) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c5(%v : !v, %a : !p, %r : !p, %w : !w, %d : tensor<3x2xi32, #weft.axes<pos, batch>>) {
+  // expected-error@+2 {{expects document starts over batch and pos}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d : (!v, !p, !p, !w, tensor<3x2xi32, #weft.axes<pos, batch>>) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c6(%v : tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>, %a : !p, %r : !p, %w : !w, %d : !d) {
+  // expected-error@+1 {{expects as many heads of values as of patterns, or `kv_of`}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d : (tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>, !p, !p, !w, !d) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_c7(%v : !v, %a : !p, %r : !p, %w : !w, %d : !d, %i : tensor<i32>) {
+  // expected-error@+1 {{expects one query a row beside `offset`}}
+  %o, %l = weft.mix %v, %a, %r windows %w documents %d offset %i : (!v, !p, !p, !w, !d, tensor<i32>) -> (!o, !l)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_value_c1(%a : !p, %w : !w, %d : !d, %l : !o, %g : !o) {
+  // expected-error@+1 {{expects `lse` of type}}
+  %dv = weft.mix_grad_value %a, %a windows %w documents %d, %l, %g : (!p, !p, !w, !d, !o, !o) -> !v
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_value_c2(%a : !p, %w : !w, %d : !d, %l : !l, %g : !o) {
+  // expected-error@+1 {{expects values and results of one mix}}
+  %dv = weft.mix_grad_value %a, %a windows %w documents %d, %l, %g : (!p, !p, !w, !d, !l, !o) -> tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_value_c3(%a : !p, %w : tensor<1xi32>, %d : !d, %l : !l, %g : !o) {
+  // expected-error@+1 {{expects one number for each of 2 heads}}
+  %dv = weft.mix_grad_value %a, %a windows %w documents %d, %l, %g : (!p, !p, tensor<1xi32>, !d, !l, !o) -> !v
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_pattern_c1(%v : !v, %a : !p, %w : !w, %d : !d, %o : !o, %l : !l, %g : !v) {
+  // expected-error@+1 {{expects `dout` of type}}
+  %da, %dr = weft.mix_grad_pattern %v, %a, %a windows %w documents %d, %o, %l, %g : (!v, !p, !p, !w, !d, !o, !l, !v) -> (!p, !p)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_pattern_c2(%v : !v, %a : !p, %w : !w, %d : !d, %o : !o, %l : !o, %g : !o) {
+  // expected-error@+1 {{expects `lse` of type}}
+  %da, %dr = weft.mix_grad_pattern %v, %a, %a windows %w documents %d, %o, %l, %g : (!v, !p, !p, !w, !d, !o, !o, !o) -> (!p, !p)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_pattern_c3(%v : !v, %a : !p, %w : !w, %d : !d, %o : !o, %l : !l, %g : !o) {
+  // expected-error@+1 {{expects `da` of type}}
+  %da, %dr = weft.mix_grad_pattern %v, %a, %a windows %w documents %d, %o, %l, %g : (!v, !p, !p, !w, !d, !o, !l, !o) -> (tensor<2x4xf32, #weft.axes<frozen, place>>, !p)
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!l = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
+!p = tensor<2x3xf32, #weft.axes<frozen, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+
+func.func @mix_grad_pattern_c4(%v : !v, %a : !p, %w : tensor<1xi32>, %d : !d, %o : !o, %l : !l, %g : !o) {
+  // expected-error@+1 {{expects one number for each of 2 heads}}
+  %da, %dr = weft.mix_grad_pattern %v, %a, %a windows %w documents %d, %o, %l, %g : (!v, !p, !p, tensor<1xi32>, !d, !o, !l, !o) -> (!p, !p)
+  return
+}
+
+// -----
+
+!x = tensor<4x2x3xf32, #weft.axes<heads, head, dim>>
+!y = tensor<1x2x3xf32, #weft.axes<live, head, dim>>
+
+func.func @take_c1(%x : !x) {
+  // expected-error@+2 {{side by side in}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %y = weft.take %x ["heads", "dim"] as "live" at [0] : (!x) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<4x2x3xf32, #weft.axes<heads, head, dim>>
+!y = tensor<1x2x3xf32, #weft.axes<live, head, dim>>
+
+func.func @take_c2(%x : !x) {
+  // expected-error@+2 {{expects indices below 4, but got 4}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %y = weft.take %x ["heads"] as "live" at [4] : (!x) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<4x2x3xf32, #weft.axes<heads, head, dim>>
+!y = tensor<1x2x3xf32, #weft.axes<live, head, dim>>
+
+func.func @take_c3(%x : !x) {
+  // expected-error@+2 {{expects one index at least}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %y = weft.take %x ["heads"] as "live" at [] : (!x) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<4x2x3xf32, #weft.axes<heads, head, dim>>
+!y = tensor<1x2x3xf32, #weft.axes<live, head, dim>>
+
+func.func @take_c4(%x : !x) {
+  // expected-error@+2 {{expects no other axis called "dim"}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %y = weft.take %x ["heads"] as "dim" at [0] : (!x) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<4x2xf32, #weft.axes<heads, head>>
+!y = tensor<2x2xf32, #weft.axes<live, head>>
+
+func.func @put_c1(%y : !y) {
+  // expected-error@+1 {{expects `y` of type}}
+  %x = weft.put %y from "live" to ["heads"] at [1] : (!y) -> !x
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expects the shape of}}
+weft.state parameter @state_c1 <constant, 0.0 : f64> slices <of [4, 2] axes 0 + 1 kept [1]> : tensor<2x2xf32, #weft.axes<live, head>>
+
+// -----
+
+// expected-error@+1 {{expects axes of a tensor of 2}}
+weft.state parameter @slices_c1 <constant, 0.0 : f64> slices <of [4, 2] axes 1 + 2 kept [1]> : tensor<1x2xf32, #weft.axes<live, head>>
+
+// -----
+
+// expected-error@+1 {{expects places below 4 that increase, but got 1}}
+weft.state parameter @slices_c2 <constant, 0.0 : f64> slices <of [4, 2] axes 0 + 1 kept [2, 1]> : tensor<2x2xf32, #weft.axes<live, head>>

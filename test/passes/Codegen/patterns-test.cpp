@@ -1,0 +1,294 @@
+//===- patterns-test.cpp - Fixed patterns, slices -------------------------===//
+//
+// Machine code against the interpreter's float64 loops over pairs.
+//
+//===----------------------------------------------------------------------===//
+#include "test/passes/Codegen/KernelHarness.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+namespace weft::test {
+namespace {
+
+constexpr double kFull = 2147483647;
+
+/// One mix: sizes, windows by head, where documents start, and the value head of each head.
+struct Case {
+  int64_t batch = 1, length = 8, channel = 8, heads = 2, kvHeads = 2;
+  int64_t places = 0; // of the pattern; 0: length
+  std::vector<double> windows{kFull};
+  std::vector<double> starts{0};
+  std::vector<double> kvOf{};
+
+  std::string value() const {
+    return tensor(front() + "kv:" + std::to_string(kvHeads) + " head:" + std::to_string(channel));
+  }
+  std::string pattern() const {
+    return tensor("frozen:" + std::to_string(heads) +
+                  " place:" + std::to_string(places > 0 ? places : length));
+  }
+  std::string out() const {
+    return tensor(front() + "frozen:" + std::to_string(heads) + " head:" + std::to_string(channel));
+  }
+  std::string perQuery() const { return tensor(front() + "frozen:" + std::to_string(heads)); }
+  std::string documents() const { return tensor(front(), "i32"); }
+  std::string perHead() const { return "tensor<" + std::to_string(heads) + "xi32>"; }
+  double start(size_t i) const {
+    double found = 0;
+    for (double at : starts)
+      if (at <= static_cast<double>(i % static_cast<size_t>(length)))
+        found = at;
+    return found;
+  }
+
+private:
+  std::string front() const {
+    return "batch:" + std::to_string(batch) + " pos:" + std::to_string(length) + " ";
+  }
+};
+
+/// A kernel of one op: `operands` name and type, `results` types; `body` stands
+/// between the op's name and its types.
+std::string kernelText(const std::string &op,
+                       const std::vector<std::pair<std::string, std::string>> &operands,
+                       const std::vector<std::string> &results, const std::string &body) {
+  std::string arguments, types, out, values, names;
+  for (const auto &[name, type] : operands) {
+    arguments += (arguments.empty() ? "%" : ", %") + name + ": " + type;
+    types += (types.empty() ? "" : ", ") + type;
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    out += (i ? ", " : "") + results[i];
+    values += (i ? ", %res#" : "%res#") + std::to_string(i);
+  }
+  return "weft.kernel @k rows [] chunks 1 (" + arguments + ") -> (" + out +
+         ") {\n%res:" + std::to_string(results.size()) + " = weft." + op + " " + body + " : (" + types +
+         ") -> (" + out + ")\nweft.yield " + values + " : " + out + " }";
+}
+
+std::vector<std::pair<std::string, std::string>>
+withKv(const Case &c, std::vector<std::pair<std::string, std::string>> operands) {
+  if (!c.kvOf.empty())
+    operands.emplace_back("kv", c.perHead());
+  return operands;
+}
+
+std::string forwardText(const Case &c) {
+  std::string kv = c.kvOf.empty() ? "" : " kv_of %kv";
+  return kernelText("mix",
+                    withKv(c, {{"v", c.value()},
+                               {"a", c.pattern()},
+                               {"r", c.pattern()},
+                               {"w", c.perHead()},
+                               {"d", c.documents()}}),
+                    {c.out(), c.perQuery()}, "%v, %a, %r windows %w documents %d" + kv);
+}
+
+std::string valueGradText(const Case &c) {
+  std::string kv = c.kvOf.empty() ? "" : " kv_of %kv";
+  return kernelText("mix_grad_value",
+                    withKv(c, {{"a", c.pattern()},
+                               {"r", c.pattern()},
+                               {"w", c.perHead()},
+                               {"d", c.documents()},
+                               {"l", c.perQuery()},
+                               {"g", c.out()}}),
+                    {c.value()}, "%a, %r windows %w documents %d, %l, %g" + kv);
+}
+
+std::string patternGradText(const Case &c) {
+  std::string kv = c.kvOf.empty() ? "" : " kv_of %kv";
+  return kernelText("mix_grad_pattern",
+                    withKv(c, {{"v", c.value()},
+                               {"a", c.pattern()},
+                               {"r", c.pattern()},
+                               {"w", c.perHead()},
+                               {"d", c.documents()},
+                               {"o", c.out()},
+                               {"l", c.perQuery()},
+                               {"g", c.out()}}),
+                    {c.pattern(), c.pattern()}, "%v, %a, %r windows %w documents %d, %o, %l, %g" + kv);
+}
+
+/// `first` is the argument of the windows; documents stand behind it.
+void fillCommon(KernelHarness &harness, const Case &c, size_t first, size_t kv) {
+  harness.fill[first] = [&c](size_t, size_t i) { return c.windows[i % c.windows.size()]; };
+  harness.fill[first + 1] = [&c](size_t, size_t i) { return c.start(i); };
+  if (!c.kvOf.empty())
+    harness.fill[kv] = [&c](size_t, size_t i) { return c.kvOf[i]; };
+}
+
+KernelHarness::Fill numbers(std::vector<float> values) {
+  return [values = std::move(values)](size_t, size_t i) { return static_cast<double>(values[i]); };
+}
+
+void checkAll(const Case &c) {
+  SCOPED_TRACE("length " + std::to_string(c.length) + ", channel " + std::to_string(c.channel) + ", heads " +
+               std::to_string(c.heads) + " on " + std::to_string(c.kvHeads) + ", window " +
+               std::to_string(c.windows[0]));
+  // One pattern for all three, with the range that a fit may give.
+  auto pattern = [](size_t operand, size_t i) {
+    return -3.0 + 3 * std::sin(static_cast<double>(operand * 977 + i * 13));
+  };
+  KernelHarness forward(forwardText(c));
+  fillCommon(forward, c, 3, 5);
+  forward.fill[1] = [&](size_t, size_t i) { return pattern(1, i); };
+  forward.fill[2] = [&](size_t, size_t i) { return pattern(2, i); };
+  forward.check(5e-6);
+  auto results = forward.run();
+  KernelHarness value(valueGradText(c));
+  fillCommon(value, c, 2, 6);
+  value.fill[0] = forward.fill[1], value.fill[1] = forward.fill[2];
+  value.fill[4] = numbers(results[1]);
+  value.check(1e-5);
+  KernelHarness patterns(patternGradText(c));
+  fillCommon(patterns, c, 3, 8);
+  patterns.fill[0] = numbers([&] {
+    std::vector<float> v;
+    for (double x : forward.inputs()[0].data)
+      v.push_back(static_cast<float>(x));
+    return v;
+  }());
+  patterns.fill[1] = forward.fill[1], patterns.fill[2] = forward.fill[2];
+  patterns.fill[5] = numbers(results[0]);
+  patterns.fill[6] = numbers(results[1]);
+  patterns.check(1e-4);
+}
+
+// Catches: a window off by one at either end, a diagonal off by one, the wrong
+// end of a slice of diagonals in an edge block.
+TEST(Patterns, windows) {
+  for (int64_t length : {1, 7, 64, 65, 150}) {
+    auto last = static_cast<double>(length);
+    Case c;
+    c.length = length;
+    c.heads = c.kvHeads = 7;
+    c.windows = {1, 2, 3, 64, std::max(last - 1, 1.0), last, kFull};
+    checkAll(c);
+  }
+}
+
+// Catches: places counted from the row's start and not from the document's, keys
+// of another document, one start for all rows of a block.
+TEST(Patterns, documents) {
+  for (std::vector<double> starts :
+       {std::vector<double>{0, 1, 2, 3}, {0, 63, 64}, {0, 30, 100, 129}, {0, 64, 128}}) {
+    Case c;
+    c.batch = 2;
+    c.length = 131;
+    c.heads = c.kvHeads = 4;
+    c.windows = {kFull, 40, 7, 1};
+    c.starts = starts;
+    checkAll(c);
+  }
+}
+
+// Catches: the value head of another head; heads of one value head not summed;
+// value heads that no head reads not zero; a longer pattern read with the row's stride.
+TEST(Patterns, groups) {
+  for (std::vector<double> kvOf : {std::vector<double>{0, 0, 1, 2, 2}, {2, 0, 2, 2, 0}}) {
+    Case c;
+    c.batch = 2;
+    c.length = 70;
+    c.heads = 5;
+    c.kvHeads = 3;
+    c.places = 90;
+    c.kvOf = kvOf;
+    c.windows = {kFull, 5, 30, 1, 64};
+    c.starts = {0, 20};
+    checkAll(c);
+  }
+}
+
+TEST(Patterns, channels) {
+  for (int64_t channel : {6, 32, 65, 128}) {
+    Case c;
+    c.length = 67;
+    c.channel = channel;
+    checkAll(c);
+  }
+}
+
+TEST(Patterns, narrowVectors) {
+  for (int bits : {128, 256}) {
+    Case c;
+    c.length = 70;
+    c.channel = 12;
+    KernelHarness forward(forwardText(c));
+    forward.vectorBits = bits;
+    fillCommon(forward, c, 3, 5);
+    forward.check(5e-6);
+  }
+}
+
+// One query at the end of a cache, in a document that began at 10.
+TEST(Patterns, decode) {
+  for (double offset : {0.0, 1.0, 63.0, 64.0, 90.0})
+    for (double window : {kFull, 5.0}) {
+      std::string v = tensor("batch:2 cache:96 kv:2 head:16"), p = tensor("frozen:4 place:100"),
+                  d = tensor("batch:2 pos:1", "i32"), o = tensor("batch:2 pos:1 frozen:4 head:16"),
+                  l = tensor("batch:2 pos:1 frozen:4");
+      KernelHarness harness(kernelText("mix",
+                                       {{"v", v},
+                                        {"a", p},
+                                        {"r", p},
+                                        {"w", "tensor<4xi32>"},
+                                        {"d", d},
+                                        {"o", "tensor<i32>"},
+                                        {"kv", "tensor<4xi32>"}},
+                                       {o, l}, "%v, %a, %r windows %w documents %d offset %o kv_of %kv"));
+      harness.fill[3] = [window](size_t, size_t i) { return i == 1 ? 3.0 : window; };
+      harness.fill[4] = [offset](size_t, size_t i) { return i == 1 && offset > 60 ? 10.0 : 0.0; };
+      harness.fill[5] = [offset](size_t, size_t) { return offset; };
+      harness.fill[6] = [](size_t, size_t i) { return static_cast<double>(i / 2); };
+      harness.check(5e-6);
+    }
+}
+
+// Catches: slices of the wrong stride, an index counted in one of two axes, a
+// repeated index that is not summed, places without a slice that are not zero.
+TEST(Slices, takeAndPut) {
+  struct Sliced {
+    const char *whole, *part, *axes, *indices;
+  };
+  for (const Sliced &s :
+       {Sliced{"dim:3 heads:4 head:5", "dim:3 live:2 head:5", "[\"heads\"]", "[1, 3]"},
+        {"kv:2 group:3 head:7 dim:9", "live:4 head:7 dim:9", "[\"kv\", \"group\"]", "[5, 0, 2, 5]"},
+        {"heads:3 dim:9000", "live:1 dim:9000", "[\"heads\"]", "[2]"},
+        {"heads:5", "live:3", "[\"heads\"]", "[0, 1, 4]"}}) {
+    std::string whole = tensor(s.whole), part = tensor(s.part), indices = s.indices;
+    KernelHarness take(kernelText("take", {{"x", whole}}, {part},
+                                  "%x " + std::string(s.axes) + " as \"live\" at " + indices));
+    take.check(0);
+    KernelHarness put(kernelText("put", {{"y", part}}, {whole},
+                                 "%y from \"live\" to " + std::string(s.axes) + " at " + indices));
+    put.check(1e-7);
+  }
+}
+
+/// Prints speeds; WEFT_BENCH=1 asks for it.
+TEST(Patterns, speed) {
+  if (!std::getenv("WEFT_BENCH"))
+    GTEST_SKIP() << "set WEFT_BENCH=1 to measure";
+  for (int64_t length : {256, 2048})
+    for (int64_t channel : {32, 64}) {
+      Case c;
+      c.length = length;
+      c.batch = 2048 / length;
+      c.channel = channel;
+      c.heads = c.kvHeads = 4;
+      KernelHarness forward(forwardText(c)), value(valueGradText(c)), pattern(patternGradText(c));
+      fillCommon(forward, c, 3, 5);
+      fillCommon(value, c, 2, 6);
+      fillCommon(pattern, c, 3, 8);
+      std::printf("T=%d, 2048 tokens, 4 heads of %d: forward %.3f ms, dv %.3f ms, da dr %.3f ms\n",
+                  static_cast<int>(length), static_cast<int>(channel), forward.time(20) * 1e3,
+                  value.time(20) * 1e3, pattern.time(20) * 1e3);
+    }
+}
+
+} // namespace
+} // namespace weft::test
