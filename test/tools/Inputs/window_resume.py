@@ -16,6 +16,7 @@ PLANS = {
     "frozen": f"{LINE} {{ topology = freeze, resolution = average(0.5), passthrough = after 11 steps }}",
     "live": f"{LINE} {{ evaluation = live }}",
     "drawn": "windows random [8, 16] { redraw = yes }",
+    "together": f"{LINE} {{ hierarchy = [2, 2], topology = freeze }}\n freeze 25% of block[..].attn.heads[..] at 50% of steps {{ tolerance = none }}",
     "given": f'windows file("{folder}/given.json") from step 8',
 }
 with open(f"{folder}/plans.weft", "w") as file:
@@ -60,6 +61,16 @@ for name in PLANS:
             os.rename(f"{folder}/gone.json", f"{folder}/given.json")
         assert digest(parts) == whole, (name, stop)
         assert logged(parts, "windows") == logged(straight, "windows"), (name, stop)
+
+# Frozen heads leave the controller with the window that they had.
+lines = logged(f"{folder}/together", "windows")
+shown = json.loads(weft("weft", "windows", f"{folder}/together", "--json"))
+left = {(site, head) for site, entry in enumerate(shown["sites"]) for head in entry["left"]}
+assert len(left) == 2, left
+for site, head in left:
+    assert len({str(line["windows"][site][head]) for line in lines[6:]}) == 1, (site, head)
+live = [64 if w == "full" else w for site, row in enumerate(lines[-1]["windows"]) for head, w in enumerate(row) if (site, head) not in left]
+assert abs(lines[-1]["acr_live"] - sum(live) / (6 * 64)) < 1e-12, lines[-1]
 
 # Killed in the middle, between two saves.
 long = [*fresh, "--plan", f"{folder}/plans.weft:deep", "--set", "steps=600", "--set", "eval=every 600 steps", "--set", "save=every 7 steps keep 2"]
