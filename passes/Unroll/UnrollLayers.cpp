@@ -242,6 +242,10 @@ LogicalResult Unroller::unrollAttend(AttendOp op, IRMapping &mapping) {
         return op.emitError("expects one window a head, ")
                << heads << " in " << path << ", but the plan gives " << given.size();
       windows.assign(given.asArrayRef().begin(), given.asArrayRef().end());
+      for (auto [head, keys] : llvm::enumerate(windows))
+        if (keys < 1)
+          return op.emitError("expects windows of at least 1 key, the query's own, but the plan gives ")
+                 << keys << " to head " << head << " of " << path;
     }
   Location loc = inScope(path, op.getLoc());
   auto listType = RankedTensorType::get({heads}, builder.getI32Type());

@@ -67,6 +67,25 @@ module attributes {weft.windows = {attn = array<i32: 1, 4, 2>}} {
 
 // -----
 
+!ids = tensor<?x?xi32, #weft.axes<batch, pos>>
+!q = tensor<?x?x?x?xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<?x?x?xf32, #weft.axes<batch, pos, heads>>
+
+// One head that sees nothing, by number.
+module attributes {weft.windows = {attn = array<i32: 4, 0>}} {
+  weft.model @m {heads = "2", head = "2"} {
+    %doc = weft.input "doc_start" : !ids
+    %q = weft.param "q" <normal, 1.0 : f64> : !q
+    %b = weft.branch "attn" {
+      // expected-error@+1 {{expects windows of at least 1 key, the query's own, but the plan gives 0 to head 1 of attn}}
+      %a, %lse = weft.attend %q, %q, %q documents %doc window <"full"> {scale = 1.0 : f64} : (!q, !q, !q, !ids) -> (!q, !lse)
+      weft.yield %a : !q
+    } : !q
+  }
+}
+
+// -----
+
 // Half a layer is none, and the message shows the numbers.
 weft.model @m {depth = "5"} {
   // expected-error@+1 {{can't evaluate 'depth / 2': depth / 2 = 5 / 2 is not whole}}

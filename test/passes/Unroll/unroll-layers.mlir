@@ -102,6 +102,36 @@ module attributes {weft.windows = {block.1.attn = array<i32: 1, 4, 2>}} {
 
 // -----
 
+// Windows that a plan decides about while it runs are state, without bound at
+// first; those of other branches are constants. Mutation caught: one entry for
+// all layers, windows compiled in.
+// CHECK: weft.state control @"control/windows/block.1.attn" <constant, 0x41DFFFFFFFC00000 : f64> : tensor<3xi32>
+// CHECK-NOT: weft.state control
+// CHECK: func.func @forward
+// CHECK: weft.integers [2147483647, 2147483647, 2147483647]
+// CHECK-NOT: weft.integers
+// CHECK: %[[W1:.*]] = weft.get @"control/windows/block.1.attn" : tensor<3xi32>
+// CHECK: weft.attend %{{.*}} windows %[[W1]] documents
+!ids = tensor<?x?xi32, #weft.axes<batch, pos>>
+!q = tensor<?x?x?x?xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<?x?x?xf32, #weft.axes<batch, pos, heads>>
+module attributes {weft.window_state = ["block.1.attn"]} {
+  weft.model @m {heads = "3", head = "2"} {
+    %doc = weft.input "doc_start" : !ids
+    %q = weft.param "q" <normal, 1.0 : f64> : !q
+    %y = weft.layer "block" [i < <"2">] (%in = %q) : !q {
+      %b = weft.branch "attn" {
+        %a, %lse = weft.attend %in, %in, %in documents %doc window <"full"> {scale = 1.0 : f64} : (!q, !q, !q, !ids) -> (!q, !lse)
+        weft.yield %a : !q
+      } : !q
+      weft.yield %b : !q
+    }
+    weft.output "y" %y : !q
+  }
+}
+
+// -----
+
 // Dropout at rate 0 leaves nothing; at another rate its stream is its scope, so
 // that layers draw apart. Mutation caught: one stream for every layer.
 // CHECK: func.func @forward
