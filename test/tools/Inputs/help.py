@@ -10,7 +10,7 @@ def weft(*arguments):
 
 commands = [[name] for name in re.findall(r"^  (\w+) ", weft("--help").stdout.split("examples:")[0], re.M)]
 assert len(commands) >= 17, commands
-for group in ["plan", "data", "cache"]:
+for group in ["plan", "data", "cache", "measure"]:
     commands.remove([group])
     actions = re.findall(r"^  (\w+) ", weft(group, "--help").stdout, re.M)
     assert actions, group
