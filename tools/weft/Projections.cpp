@@ -57,12 +57,12 @@ absl::StatusOr<std::map<std::string, SiteProjections>> weft::projectionsOf(const
   PipelineOptions options = shapesOf(*program.recipe);
   options.batch = 1;
   options.stage = Stage::Programs;
-  options.programs = {"calibrate"};
+  options.programs = {"eval"}; // the last attend of `calibrate` is dead
   absl::StatusOr<OwningOpRef<ModuleOp>> module = lower(program, options, {}, *context);
   if (!module.ok())
     return module.status();
   std::map<std::string, SiteProjections> result;
-  auto function = (*module)->lookupSymbol<func::FuncOp>("calibrate");
+  auto function = (*module)->lookupSymbol<func::FuncOp>("eval");
   function.walk([&](AttendOp attend) {
     SmallVector<StringRef> scopes = scopesOf(attend.getLoc());
     result[scopes.empty() ? "" : scopes.front().str()] = {projectionsBehind(attend.getQ()),

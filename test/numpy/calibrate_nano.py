@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Scores of nano's heads on calibration rows, densely in float64 (torch).
+
+    calibrate_nano.py CHECKPOINT TEXT ROWS POSITIONS < EVENT
+
+CHECKPOINT is the one before a decision, TEXT the bytes that the run trains on as one stream;
+calibration rows are its end: 0.5% of it, or what ROWS need. EVENT is the line "freeze" of
+log.jsonl; each number in it is compared.
+"""
+import json
+import sys
+
+import numpy as np
+import torch
+
+from reference import gelu, read_safetensors, rms_norm
+
+checkpoint, text, rows, positions = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+event = json.load(sys.stdin)
+p = {name: torch.tensor(np.array(value), dtype=torch.float64, requires_grad=True)
+     for name, value in read_safetensors(f"{checkpoint}/model.safetensors").items()}
+stream = np.frombuffer(open(text, "rb").read(), np.uint8).astype(np.int64)
+size = max(int(0.005 * len(stream)), rows * positions + 1)
+tokens = torch.tensor(stream[len(stream) - size :][: rows * positions + 1])
+
+
+def rope(x):
+    half = x.shape[-1] // 2
+    angle = torch.arange(len(x)).double()[:, None] * 1e4 ** (-torch.arange(half).double() / half)
+    angle, a, b = angle[:, None], x[..., :half], x[..., half:]
+    return torch.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+
+def forward(ids, targets):
+    x, maps, outs = p["embed"][ids], [], []
+    mask = torch.tril(torch.ones(len(ids), len(ids))) > 0
+    for layer in range(sum(name.endswith("attn.wq") for name in p)):
+        w = lambda name: p[f"block.{layer}.{name}"]
+        h = rms_norm(x) * w("attn.gain")
+        q, k, v = (torch.einsum("td,dhc->thc", h, w(f"attn.{name}")) for name in ("wq", "wk", "wv"))
+        q, k = rope(q), rope(k)
+        scores = torch.einsum("ihc,jhc->hij", q, k) * q.shape[-1] ** -0.5
+        maps.append(torch.softmax(scores.masked_fill(~mask, -torch.inf), -1))
+        outs.append(torch.einsum("hij,jhc->ihc", maps[-1], v))
+        outs[-1].retain_grad()
+        x = x + torch.einsum("ihc,hcd->id", outs[-1], w("attn.wo"))
+        h = rms_norm(x) * w("ffn.gain")
+        x = x + gelu(h @ w("ffn.up")) @ w("ffn.down")
+    logits = rms_norm(x) * p["final_gain"] @ p["embed"].T
+    return torch.nn.functional.cross_entropy(logits, targets), maps, outs
+
+
+attention, gates, gradients = [], [], []
+for row in range(rows):
+    ids = tokens[row * positions : (row + 1) * positions + 1]
+    loss, maps, outs = forward(ids[:-1], ids[1:])
+    for value in p.values():
+        value.grad = None
+    loss.backward()
+    attention.append(torch.stack(maps).detach().numpy())
+    gates.append(torch.stack([(out * out.grad).sum((0, 2)).abs() for out in outs]).detach().numpy())
+    squares = lambda name: torch.stack([(p[f"block.{l}.attn.{name}"].grad ** 2).sum((0, 2)) for l in range(len(maps))])
+    gradients.append((squares("wq") + squares("wk")).numpy())
+A = np.stack(attention)  # [rows, layers, heads, i, j]
+M = A.mean(0)
+log = lambda x: np.log(np.where(x > 0, x, 1))
+keys = np.arange(1, positions + 1)
+found = {
+    "variance": ((A - M) ** 2).sum((-1, -2)).mean(0) / positions,
+    "forward_kl": (A * (log(A) - log(M))).sum((-1, -2)).mean(0) / positions,
+    "entropy": (-(A * log(A)).sum(-1)[..., 1:] / np.log(keys[1:])).sum(-1).mean(0) / positions,
+    "first": A[..., 0].mean((0, -1)),
+    "gate_taylor": np.mean(gates, 0),
+    "qk_gradient": np.sqrt(np.mean(gradients, 0)),
+}
+compared = 0
+for head in event["heads"]:
+    for word, values in found.items():
+        if word in head:
+            wanted = values[head["layer"], head["head"]]
+            assert abs(head[word] - wanted) < 1e-3 * abs(wanted) + 1e-9, (word, head, wanted)
+            compared += 1
+print("compared", compared)
