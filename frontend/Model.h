@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -108,6 +109,7 @@ struct Model {
   std::vector<std::pair<std::string, FormulaRef>> lets; // of the model's outermost scope, in order
   std::vector<TensorType> values;                       // by ValueId
   std::vector<std::string> valueNames; // the name last given to a value, or empty; by ValueId
+  std::set<std::string, std::less<>> dropped; // paths of branches that a plan makes 0 (`block.3.ffn`)
   Block body;
   Place place;
 

@@ -326,4 +326,21 @@ std::optional<Model> applyDrops(const ast::File &file, const SourceFiles &source
   return result;
 }
 
+Model afterDrops(const Plan &plan, Model model) {
+  for (const DropRule &rule : plan.drops) {
+    bool deeper = rule.newDepth != rule.oldDepth;
+    if (deeper)
+      model = withSetting(std::move(model), depthSettingOf(model, rule.layer),
+                          static_cast<double>(rule.newDepth));
+    Paths paths;
+    if (deeper)
+      paths = branchPaths(rule, rule.newDepth);
+    else
+      for (int64_t index : rule.indices)
+        paths.insert(absl::StrCat(rule.layer, ".", index, ".", rule.branch));
+    model.dropped.merge(paths);
+  }
+  return model;
+}
+
 } // namespace weft::lang

@@ -41,6 +41,8 @@ bool UnrolledWalk::walkNode(const Node &node) {
   }
   case NodeKind::Branch: {
     size_t length = path.size();
+    if (!model.dropped.empty() && model.dropped.contains(path + node.name))
+      return true;
     path += node.name + ".";
     bool goOn = walkBlock(node.blocks[0]);
     path.resize(length);

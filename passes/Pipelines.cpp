@@ -2,8 +2,11 @@
 
 #include "passes/Pipelines.h"
 
+#include "passes/Bucket/Passes.h"
 #include "passes/Check/Passes.h"
 #include "passes/Differentiate/Passes.h"
+#include "passes/Drop/Passes.h"
+#include "passes/Freeze/Passes.h"
 #include "passes/Fuse/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Unroll/Passes.h"
@@ -23,6 +26,7 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   };
 
   // 1. Drop branches while depth is still a formula (the plan's `drop`).
+  manager.addPass(createDropFfnPass());
   if (reached(Stage::Rolled))
     return;
 
@@ -36,6 +40,8 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   manager.addPass(createUnrollLayersPass(unroll));
   if (options.afterUnroll)
     manager.addPass(options.afterUnroll());
+  // Heads that are frozen or pruned leave before anything is made of them.
+  manager.addPass(createFreezeHeadsPass());
   manager.addPass(createSimplify());
   manager.addPass(createCSEPass());
   check();
@@ -49,12 +55,20 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   programs.cacheLength = options.cacheLength;
   manager.addPass(createFormPrograms(programs));
   manager.addPass(createDifferentiate());
+  if (llvm::is_contained(options.programs, "observe"))
+    manager.addPass(createFormObserve());
   manager.addPass(createSimplify());
   manager.addPass(createCSEPass());
   manager.addPass(createFoldAccumulations());
   check();
   if (reached(Stage::Programs))
     return;
+
+  // Newton-Schulz steps run as products; the interpreter takes them whole.
+  manager.addPass(createExpandPolar());
+  manager.addPass(createCSEPass());
+
+  manager.addPass(createBucketHeadsPass());
 
   // 4. Storage before fusion: groups of the optimiser become vectors.
   manager.addPass(createLayOutParamsPass());
@@ -76,8 +90,11 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
 }
 
 void weft::registerWeftPasses() {
+  registerWeftBucketPasses();
   registerWeftCheckPasses();
+  registerWeftDropPasses();
   registerWeftUnrollPasses();
+  registerWeftFreezePasses();
   registerWeftDifferentiatePasses();
   registerWeftFusePasses();
   registerWeftSchedulePasses();

@@ -16,10 +16,12 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <thread>
 
 using namespace mlir;
@@ -91,6 +93,48 @@ void setWindows(ModuleOp module, const Program &program) {
     module->setAttr("weft.windows", windows.getDictionary(module.getContext()));
 }
 
+/// Sites whose windows are decided while a run goes on: programs read them from
+/// state, so that no window is compiled in.
+void setWindowState(ModuleOp module, const Program &program) {
+  std::set<std::string> paths;
+  for (const lang::Plan &plan : program.plans)
+    for (const lang::WindowsRule &rule : plan.windows) {
+      bool given =
+          rule.kind == lang::WindowsRule::Kind::Fixed || rule.kind == lang::WindowsRule::Kind::Listed;
+      if (given && rule.from.amount == 0)
+        continue;
+      for (int64_t head : rule.heads) {
+        auto after = std::upper_bound(plan.firstHead.begin(), plan.firstHead.end(), head);
+        paths.insert(plan.sites[static_cast<size_t>(after - plan.firstHead.begin()) - 1].path);
+      }
+    }
+  if (paths.empty())
+    return;
+  SmallVector<StringRef> names(paths.begin(), paths.end());
+  module->setAttr("weft.window_state", Builder(module.getContext()).getStrArrayAttr(names));
+}
+
+/// What the pass `drop-ffn` does, of every plan.
+void setDrops(ModuleOp module, const Program &program) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> drops;
+  for (const lang::Plan &plan : program.plans)
+    for (const lang::DropRule &rule : plan.drops) {
+      NamedAttrList fields;
+      fields.set("layer", builder.getStringAttr(rule.layer));
+      fields.set("branch", builder.getStringAttr(rule.branch));
+      if (rule.newDepth != rule.oldDepth) {
+        fields.set("setting", builder.getStringAttr(lang::depthSettingOf(program.written, rule.layer)));
+        fields.set("depth", builder.getI64IntegerAttr(rule.newDepth));
+      } else if (static_cast<int64_t>(rule.indices.size()) < rule.oldDepth) {
+        fields.set("indices", builder.getDenseI64ArrayAttr(rule.indices));
+      }
+      drops.push_back(fields.getDictionary(module.getContext()));
+    }
+  if (!drops.empty())
+    module->setAttr("weft.drop", builder.getArrayAttr(drops));
+}
+
 void setGroups(ModuleOp module, const Program &program) {
   if (!program.recipe)
     return;
@@ -101,6 +145,16 @@ void setGroups(ModuleOp module, const Program &program) {
     auto number = [&](StringRef name, double value) {
       return builder.getNamedAttr(name, builder.getF64FloatAttr(value));
     };
+    if (group.optimizer.kind == rt::Optimizer::Kind::Muon) {
+      groups.push_back(builder.getDictionaryAttr(
+          {number("decay", group.optimizer.decay),
+           builder.getNamedAttr("iterations", builder.getI64IntegerAttr(group.optimizer.iterations)),
+           builder.getNamedAttr("kind", builder.getStringAttr("muon")),
+           number("momentum", group.optimizer.momentum),
+           builder.getNamedAttr("nesterov", builder.getBoolAttr(group.optimizer.nesterov)),
+           builder.getNamedAttr("params", builder.getStrArrayAttr(names))}));
+      continue;
+    }
     groups.push_back(builder.getDictionaryAttr(
         {number("beta1", group.optimizer.beta1), number("beta2", group.optimizer.beta2),
          number("decay", group.optimizer.decay), number("eps", group.optimizer.eps),
@@ -132,8 +186,11 @@ std::shared_ptr<MLIRContext> weft::makeContext() {
 absl::StatusOr<OwningOpRef<ModuleOp>> weft::lower(const Program &program, const PipelineOptions &options,
                                                   const TrailOptions &trail, MLIRContext &context,
                                                   const std::function<void(PassManager &)> &attach) {
-  OwningOpRef<ModuleOp> module = emitModel(program.model, program.sources, context);
+  OwningOpRef<ModuleOp> module = emitModel(program.written, program.sources, context);
+  setDrops(*module, program);
   setWindows(*module, program);
+  setWindowState(*module, program);
+  setHeadDecisions(*module, program.heads);
   setGroups(*module, program);
   if (failed(verify(*module)))
     return absl::InternalError("the emitted model does not verify");

@@ -209,9 +209,12 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
     return diagnostics.status(program->sources);
   program->written = *model;
   program->model = std::move(*model);
-  // Plans first: addresses of a recipe mean the layers after dropping.
+  // Plans first: addresses of a recipe mean the layers after dropping. A plan's
+  // file may bring recipes of its own, which are not meant.
+  const auto recipes = static_cast<std::ptrdiff_t>(program->file.trains.size());
   if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
     return status;
+  program->file.trains.erase(program->file.trains.begin() + recipes, program->file.trains.end());
   if (request.needsRecipe) {
     program->recipe = lang::checkRecipe(program->file, program->sources, request.recipe, program->model,
                                         diagnostics, ofRecipe);
