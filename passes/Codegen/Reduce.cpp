@@ -155,7 +155,9 @@ KernelKind normKind(NormOp op) {
       })[0];
       Value sum = e.sumOf(e.add(e.add(sums[0], sums[1]), e.add(sums[2], sums[3])));
       Value norm = arith::TruncFOp::create(e.b, e.loc, e.f32, e.sqrt(sum));
-      e.store(e.mul(norm, e.load(e.f32, body.argument(op.getFactor()))), body.result(0));
+      if (op.getFactor())
+        norm = e.mul(norm, e.load(e.f32, body.argument(op.getFactor())));
+      e.store(norm, body.result(0));
     });
     return success();
   };

@@ -73,6 +73,7 @@ private:
   LogicalResult expand(RopeOp op);
   LogicalResult expand(ClipScaleOp op);
   LogicalResult expand(AdamWOp op);
+  LogicalResult expand(AcceptOp op);
 
   using MapFn = std::function<Value(Emitter &, ArrayRef<Value>)>;
   int push(RowNode node);
@@ -236,35 +237,44 @@ LogicalResult Expander::expand(ClipScaleOp op) {
   return success();
 }
 
+/// `fresh`, or `old` where `scale` is NaN.
+static Value accepted(Emitter &e, Value scale, Value old, Value fresh) {
+  Value skipped = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO, scale, scale);
+  return e.select(skipped, old, fresh);
+}
+
+LogicalResult Expander::expand(AcceptOp op) {
+  define(op.getResult(), map(program.localAxes(op.getOld().getType()),
+                             {of(op.getOld()), of(op.getNext()), of(op.getScale())},
+                             [](Emitter &e, ArrayRef<Value> in) { return accepted(e, in[2], in[0], in[1]); }));
+  return success();
+}
+
 LogicalResult Expander::expand(AdamWOp op) {
   Axes axes = program.localAxes(op.getP().getType());
   int p = of(op.getP()), m = of(op.getM()), v = of(op.getV()), scale = of(op.getScale());
   double beta1 = op.getBeta1().convertToDouble(), beta2 = op.getBeta2().convertToDouble();
   double eps = op.getEps().convertToDouble(), decay = op.getDecay().convertToDouble();
   int rate = component(op.getHyper(), 0), c1 = component(op.getHyper(), 1), c2 = component(op.getHyper(), 2);
-  auto keep = [](Emitter &e, Value scale, Value old, Value fresh) {
-    Value skipped = arith::CmpFOp::create(e.b, e.loc, arith::CmpFPredicate::UNO, scale, scale);
-    return e.select(skipped, old, fresh);
-  };
   int g = map(axes, {of(op.getGrad()), scale},
               [](Emitter &e, ArrayRef<Value> in) { return e.mul(in[0], in[1]); });
-  int newM = map(axes, {m, g, scale}, [beta1, keep](Emitter &e, ArrayRef<Value> in) {
+  int newM = map(axes, {m, g, scale}, [beta1](Emitter &e, ArrayRef<Value> in) {
     Type type = in[0].getType();
     Value fresh = e.mul(in[1], e.constant(type, 1 - beta1));
-    return keep(e, in[2], in[0], e.fma(in[0], e.constant(type, beta1), fresh));
+    return accepted(e, in[2], in[0], e.fma(in[0], e.constant(type, beta1), fresh));
   });
-  int newV = map(axes, {v, g, scale}, [beta2, keep](Emitter &e, ArrayRef<Value> in) {
+  int newV = map(axes, {v, g, scale}, [beta2](Emitter &e, ArrayRef<Value> in) {
     Type type = in[0].getType();
     Value fresh = e.mul(e.mul(in[1], in[1]), e.constant(type, 1 - beta2));
-    return keep(e, in[2], in[0], e.fma(in[0], e.constant(type, beta2), fresh));
+    return accepted(e, in[2], in[0], e.fma(in[0], e.constant(type, beta2), fresh));
   });
   int newP =
-      map(axes, {p, newM, newV, scale, rate, c1, c2}, [eps, decay, keep](Emitter &e, ArrayRef<Value> in) {
+      map(axes, {p, newM, newV, scale, rate, c1, c2}, [eps, decay](Emitter &e, ArrayRef<Value> in) {
         Type type = in[0].getType();
         Value root = e.add(e.sqrt(e.mul(in[2], in[6])), e.constant(type, eps));
         Value step = e.mul(in[4], e.div(e.mul(in[1], in[5]), root));
         Value shrink = e.sub(e.constant(type, 1), e.mul(in[4], e.constant(type, decay)));
-        return keep(e, in[3], in[0], e.sub(e.mul(in[0], shrink), step));
+        return accepted(e, in[3], in[0], e.sub(e.mul(in[0], shrink), step));
       });
   define(op.getNewP(), newP);
   define(op.getNewM(), newM);
@@ -430,7 +440,7 @@ LogicalResult Expander::expand(Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case<ConstantOp, UnaryOp, UnaryGradOp, BinaryOp, SumToOp, PartialSumOp, DropoutOp, LayerNormOp,
             RmsNormOp, LayerNormGradOp, RmsNormGradOp, SoftmaxOp, SoftmaxGradOp, RopeOp, ClipScaleOp,
-            AdamWOp>([&](auto typed) { return expand(typed); })
+            AdamWOp, AcceptOp>([&](auto typed) { return expand(typed); })
       .Default([](Operation *other) {
         return other->emitOpError(
             "can't stand in a fused kernel: expected elementwise ops and functions of rows");
@@ -490,7 +500,7 @@ bool isFlat(RowProgram &program) {
 
 bool isRowOp(Operation *op) {
   return isa<ConstantOp, UnaryOp, UnaryGradOp, BinaryOp, PartialSumOp, DropoutOp, LayerNormOp, RmsNormOp,
-             LayerNormGradOp, RmsNormGradOp, SoftmaxOp, SoftmaxGradOp, RopeOp, ClipScaleOp, AdamWOp>(op);
+             LayerNormGradOp, RmsNormGradOp, SoftmaxOp, SoftmaxGradOp, RopeOp, ClipScaleOp, AdamWOp, AcceptOp>(op);
 }
 
 FailureOr<RowProgram> buildRowProgram(KernelOp kernel) {

@@ -23,12 +23,13 @@ public:
     Value loss = bodyOf(program).getTerminator()->getOperand(0);
     if (!needs.contains(loss))
       return program.emitError(
-          "the loss of @micro depends on no trained parameter: nothing to differentiate");
+          "the loss depends on no trained parameter: nothing to differentiate");
     gradients[loss] = constantOf(builder, namedLocation("grad", loss.getLoc()), tensorType(loss), 1.0);
     for (Operation *op : llvm::reverse(forward))
       if (failed(visit(op)))
         return failure();
     accumulate();
+    addOutputGradients(program, [&](Value value) { return gradients.lookup(value); });
     eraseDeadOps(bodyOf(program));
     return success();
   }
@@ -128,9 +129,11 @@ private:
 
 struct Differentiate : impl::DifferentiateBase<Differentiate> {
   void runOnOperation() override {
-    auto micro = getOperation().lookupSymbol<func::FuncOp>("micro");
-    if (micro && !micro.isExternal() && failed(Reverse(micro).run()))
-      signalPassFailure();
+    for (StringRef name : {"micro", "calibrate_gradient"}) {
+      auto program = getOperation().lookupSymbol<func::FuncOp>(name);
+      if (program && !program.isExternal() && failed(Reverse(program).run()))
+        return signalPassFailure();
+    }
   }
 };
 

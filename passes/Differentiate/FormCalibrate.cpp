@@ -4,6 +4,8 @@
 #include "dialects/Weft/Gradients.h"
 #include "passes/Unroll/Scope.h"
 
+#include "mlir/IR/IRMapping.h"
+
 using namespace mlir;
 
 namespace weft {
@@ -57,6 +59,7 @@ LogicalResult formCalibrate(func::FuncOp forward, bool gradient) {
     }
     add(scaledQuery(attend), site + ".q");
     add(attend.getK(), site + ".k");
+    add(attend.getV(), site + ".v");
   }
   bodyOf(program).getTerminator()->setOperands(results);
   program.setType(builder.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
@@ -65,6 +68,67 @@ LogicalResult formCalibrate(func::FuncOp forward, bool gradient) {
   removeDropout(program);
   if (!gradient)
     eraseUnusedArguments(program, {"targets"});
+  return success();
+}
+
+namespace {
+
+/// The stream behind a branch: `x += branch ...` adds outside it what the branch gives.
+struct Replay {
+  Value stream, replaced; // with the attend's own output, and with `mixed`
+};
+
+/// Copies what `attend` goes through up to the stream, with `mixed` in its place.
+FailureOr<Replay> replay(AttendOp attend, StringRef site, Value mixed) {
+  IRMapping mapping;
+  mapping.map(attend.getOut(), mixed);
+  for (Operation *op = attend->getNextNode(); op; op = op->getNextNode()) {
+    if (llvm::none_of(op->getOperands(), [&](Value operand) { return mapping.contains(operand); }))
+      continue;
+    const bool inside = llvm::is_contained(scopesOf(op->getLoc()), site);
+    auto add = dyn_cast<BinaryOp>(op);
+    if (!inside && (!add || add.getFn() != BinaryFn::Add))
+      break;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Operation *copy = builder.clone(*op, mapping);
+    if (!inside)
+      return Replay{op->getResult(0), copy->getResult(0)};
+    op = copy;
+  }
+  return attend.emitError() << "'" << site
+                            << "' is not added to a stream: `by = residual_cosine` needs `x += branch ...`";
+}
+
+} // namespace
+
+LogicalResult formBranches(func::FuncOp forward) {
+  func::FuncOp program = cloneProgram(forward, "calibrate_branch", [](unsigned) { return true; });
+  removeDropout(program);
+  FailureOr<SmallVector<std::pair<std::string, AttendOp>>> attends = attendsOf(program);
+  if (failed(attends))
+    return failure();
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> names;
+  Builder builder(program.getContext());
+  auto add = [&](Value value, const Twine &name) {
+    results.push_back(value);
+    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))));
+  };
+  for (auto &[site, attend] : *attends) {
+    Value mixed = addArgument(program, site + ".mixed", attend.getOut().getType());
+    FailureOr<Replay> found = replay(attend, site, mixed);
+    if (failed(found))
+      return failure();
+    add(attend.getOut(), site + ".out");
+    add(found->stream, site + ".stream");
+    add(found->replaced, site + ".replaced");
+  }
+  bodyOf(program).getTerminator()->setOperands(results);
+  program.setType(builder.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
+  program.setAllResultAttrs(names);
+  eraseDeadOps(bodyOf(program));
+  eraseUnusedArguments(program, {"targets"});
   return success();
 }
 

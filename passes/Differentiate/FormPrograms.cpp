@@ -13,16 +13,8 @@ namespace weft {
 
 namespace {
 
-constexpr llvm::StringLiteral kProgramNames[] = {"micro", "update", "eval", "prefill", "decode"};
-
-/// Evaluation and generation drop nothing.
-void removeDropout(func::FuncOp program) {
-  for (auto dropout : llvm::make_early_inc_range(bodyOf(program).getOps<DropoutOp>())) {
-    dropout.getY().replaceAllUsesWith(dropout.getX());
-    dropout.erase();
-  }
-  eraseUnusedArguments(program, {"noise"});
-}
+constexpr llvm::StringLiteral kProgramNames[] = {
+    "micro", "update", "eval", "prefill", "decode", "calibrate", "calibrate_gradient", "observe"};
 
 /// Gives each dropout that has none the noise of the micro-step.
 void addNoise(func::FuncOp micro) {
@@ -55,14 +47,20 @@ llvm::StringSet<> reachedParameters(Value loss) {
   return reached;
 }
 
-/// Addresses that the groups name, or none if the module has no groups.
-std::optional<llvm::StringSet<>> groupedParameters(ModuleOp module) {
+bool isKind(DictionaryAttr group, StringRef kind) {
+  auto own = group.getAs<StringAttr>("kind");
+  return kind.empty() || (own && own.getValue() == kind);
+}
+
+/// Addresses that the groups name (of one kind, where `kind` is given), or none
+/// if the module has no groups.
+std::optional<llvm::StringSet<>> groupedParameters(ModuleOp module, StringRef kind = {}) {
   auto groups = module->getAttrOfType<ArrayAttr>("weft.groups");
   if (!groups)
     return std::nullopt;
   llvm::StringSet<> grouped;
   for (Attribute group : groups)
-    if (auto fields = dyn_cast<DictionaryAttr>(group))
+    if (auto fields = dyn_cast<DictionaryAttr>(group); fields && isKind(fields, kind))
       if (auto params = fields.getAs<ArrayAttr>("params"))
         for (Attribute path : params)
           if (auto text = dyn_cast<StringAttr>(path))
@@ -93,17 +91,25 @@ struct FormPrograms : impl::FormProgramsBase<FormPrograms> {
   }
 
   LogicalResult form(func::FuncOp forward, StringRef name) {
+    if (name == "observe") // of the differentiated @micro, by form-observe
+      return success();
     if (name == "decode")
       return formDecode(forward, cacheLength);
     if (name == "prefill")
       return formPrefill(forward);
+    if (name == "calibrate")
+      return formCalibrate(forward, false);
+    if (name == "calibrate_branch")
+      return formBranches(forward);
     Value loss = resultCalled(forward, "loss");
     if (!loss)
       return forward.emitError() << "@" << name << " needs a result called 'loss': the model has none; write "
                                  << "`loss = ...` in it";
     if (name == "eval" || name == "micro")
       formLoss(forward, name);
-    if (name == "micro" || name == "update")
+    if (name == "calibrate_gradient" && failed(formCalibrate(forward, true)))
+      return failure();
+    if (name == "micro" || name == "update" || name == "calibrate_gradient")
       addTrainingState(loss);
     return name == "update" ? formUpdate(getOperation(), trained) : success();
   }
@@ -154,15 +160,21 @@ struct FormPrograms : impl::FormProgramsBase<FormPrograms> {
       addState(state, gradientName(state.getSymName()), Role::Gradient);
     if (!llvm::is_contained(programs, "update"))
       return;
-    for (StateOp state : trained)
-      addState(state, firstMomentName(state.getSymName()), Role::Moment);
-    for (StateOp state : trained)
-      addState(state, secondMomentName(state.getSymName()), Role::Moment);
+    std::optional<llvm::StringSet<>> muon = groupedParameters(getOperation(), "muon");
+    auto addMoments = [&](bool ofMuon, auto naming) {
+      for (StateOp state : trained)
+        if ((muon && muon->contains(state.getSymName())) == ofMuon)
+          addState(state, naming(state.getSymName()), Role::Moment);
+    };
+    addMoments(false, firstMomentName);
+    addMoments(false, secondMomentName);
+    addMoments(true, momentumName);
   }
 
   void addState(StateOp parameter, StringRef name, Role role) {
     addZeroState(getOperation(), name, role, parameter.getTensorType(),
-                 namedLocation(role == Role::Gradient ? "grad" : "moment", parameter.getLoc()));
+                 namedLocation(role == Role::Gradient ? "grad" : "moment", parameter.getLoc()),
+                 parameter.getSlicesAttr());
   }
 
   SmallVector<StateOp> trained;

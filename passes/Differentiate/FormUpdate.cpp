@@ -1,4 +1,5 @@
 //===- FormUpdate.cpp - One step of the optimiser -------------------------===//
+#include "passes/Differentiate/Muon.h"
 #include "passes/Differentiate/Programs.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -10,23 +11,41 @@ namespace {
 
 /// One entry of `weft.groups`.
 struct Group {
-  FloatAttr beta1, beta2, eps, decay;
-  SmallVector<StateOp> parameters; // in the order of the module
+  bool muon = false;
+  FloatAttr beta1, beta2, eps, decay; // AdamW; Muon has decay alone of these
+  MuonOptions options;                // Muon
+  SmallVector<StateOp> parameters;    // in the order of the module
 };
+
+LogicalResult readNumbers(DictionaryAttr fields, Group &group) {
+  auto kind = fields.getAs<StringAttr>("kind");
+  group.muon = kind && kind.getValue() == "muon";
+  group.decay = fields.getAs<FloatAttr>("decay");
+  if (group.muon) {
+    auto momentum = fields.getAs<FloatAttr>("momentum");
+    auto nesterov = fields.getAs<BoolAttr>("nesterov");
+    auto iterations = fields.getAs<IntegerAttr>("iterations");
+    if (!momentum || !nesterov || !iterations || !group.decay)
+      return failure();
+    group.options = {momentum.getValueAsDouble(), group.decay.getValueAsDouble(), nesterov.getValue(),
+                     iterations.getInt()};
+    return success();
+  }
+  group.beta1 = fields.getAs<FloatAttr>("beta1");
+  group.beta2 = fields.getAs<FloatAttr>("beta2");
+  group.eps = fields.getAs<FloatAttr>("eps");
+  return success(!kind && group.beta1 && group.beta2 && group.eps && group.decay);
+}
 
 FailureOr<Group> readGroup(ModuleOp module, Attribute attribute, ArrayRef<StateOp> trained) {
   auto fields = dyn_cast<DictionaryAttr>(attribute);
   auto paths = fields ? fields.getAs<ArrayAttr>("params") : ArrayAttr();
   Group group;
-  if (fields) {
-    group.beta1 = fields.getAs<FloatAttr>("beta1");
-    group.beta2 = fields.getAs<FloatAttr>("beta2");
-    group.eps = fields.getAs<FloatAttr>("eps");
-    group.decay = fields.getAs<FloatAttr>("decay");
-  }
-  if (!paths || !group.beta1 || !group.beta2 || !group.eps || !group.decay)
+  if (!paths || failed(readNumbers(fields, group)))
     return module.emitError() << "weft.groups holds " << attribute
-                              << ": expected {beta1, beta2, eps, decay : f64, params = [\"path\", ...]}";
+                              << ": expected {beta1, beta2, eps, decay : f64, params = [\"path\", ...]}, or "
+                                 "{kind = \"muon\", momentum, decay : f64, nesterov : i1, iterations : i64, "
+                                 "params = [...]}";
   llvm::StringSet<> named;
   for (Attribute path : paths) {
     auto text = dyn_cast<StringAttr>(path);
@@ -67,7 +86,7 @@ public:
         loc(namedLocation("update", module.getLoc())),
         element(StateOp(trained[0]).getTensorType().getElementType()) {}
 
-  void build(ArrayRef<Group> groups) {
+  LogicalResult build(ArrayRef<Group> groups) {
     builder.setInsertionPointToEnd(module.getBody());
     RankedTensorType scalar = RankedTensorType::get({}, element);
     function = func::FuncOp::create(builder, loc, "update", builder.getFunctionType({}, {scalar}));
@@ -79,14 +98,20 @@ public:
     Value scale = ClipScaleOp::create(builder, loc, scalar, norm, factor, clip());
     for (auto [index, group] : llvm::enumerate(groups)) {
       // A group keeps its number even when nothing of it is trained.
-      Value hyper =
-          addArgument(function, "hyper." + std::to_string(index), RankedTensorType::get({3}, element));
-      if (!group.parameters.empty())
+      RankedTensorType numbers = group.muon ? scalar : RankedTensorType::get({3}, element);
+      Value hyper = addArgument(function, "hyper." + std::to_string(index), numbers);
+      if (group.muon) {
+        for (StateOp state : group.parameters)
+          if (failed(stepMatrix(state, group.options, hyper, scale)))
+            return failure();
+      } else if (!group.parameters.empty()) {
         step(group, hyper, scale);
+      }
     }
     Value zero = constantOf(builder, loc, cast<RankedTensorType>(all.getType()), 0.0);
     setFlat(trained, gradientName, zero);
     func::ReturnOp::create(builder, loc, norm);
+    return success();
   }
 
 private:
@@ -126,6 +151,24 @@ private:
     setFlat(group.parameters, secondMomentName, adamw.getNewV());
   }
 
+  /// Muon steps each matrix on its own: its direction is that of the whole matrix.
+  LogicalResult stepMatrix(StateOp state, const MuonOptions &options, Value rate, Value scale) {
+    FailureOr<MuonMatrix> matrix = muonMatrixOf(state, module.lookupSymbol<func::FuncOp>("forward"));
+    if (failed(matrix))
+      return failure();
+    StringRef path = state.getSymName();
+    Location at = namedLocation("update", state.getLoc());
+    auto symbol = [&](StringRef name) { return FlatSymbolRefAttr::get(module.getContext(), name); };
+    auto get = [&](StringRef name) -> Value {
+      return GetOp::create(builder, at, state.getTensorType(), symbol(name));
+    };
+    MuonStep step = buildMuonStep(builder, at, get(path), get(momentumName(path)), get(gradientName(path)),
+                                  rate, scale, *matrix, options);
+    SetOp::create(builder, at, symbol(path), step.parameter);
+    SetOp::create(builder, at, symbol(momentumName(path)), step.momentum);
+    return success();
+  }
+
   ModuleOp module;
   ArrayRef<StateOp> trained;
   OpBuilder builder;
@@ -143,8 +186,7 @@ LogicalResult formUpdate(ModuleOp module, ArrayRef<StateOp> trained) {
   if (trained.empty())
     return module.emitError(
         "@update found no parameter to train: the loss depends on none that a group names");
-  UpdateBuilder(module, trained).build(*groups);
-  return success();
+  return UpdateBuilder(module, trained).build(*groups);
 }
 
 } // namespace weft

@@ -1,7 +1,7 @@
 //===- Passes.h - From a forward function to programs ------------*- C++ -*-===//
 //
 // In the order of the pipeline: simplify, form-loss-head, form-programs,
-// differentiate, fold-accumulations. Passes.td says what each needs and gives.
+// differentiate, form-observe, fold-accumulations, expand-polar. Passes.td says what each needs and gives.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

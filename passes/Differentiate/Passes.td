@@ -52,14 +52,21 @@ def FormPrograms : WeftPass<"form-programs"> {
     With dropout it has one input more, `noise : tensor<i32>`.
     eval(inputs) -> loss_sum, prefill(inputs but targets) -> outputs: dropout is
     the identity. decode(the inputs of one row and position, offset : tensor<i32>)
-    -> logits: keys and values go through caches. update(inverse_count, hyper.0,
-    ...) -> grad_norm: clips, steps each group by AdamW, zeroes the gradients.
+    -> logits: keys and values go through caches. calibrate(inputs but targets)
+    -> `SITE.q`, `SITE.k`, `SITE.v` of every attend, calibrate_branch(those,
+    `SITE.mixed`) -> `SITE.out`, `SITE.stream`, `SITE.replaced`, calibrate_gradient(inputs) ->
+    loss_sum, `SITE.out` and, after `differentiate`, `SITE.dout`: both as eval.
+    update(inverse_count, hyper.0,
+    ...) -> grad_norm: clips, steps each group by AdamW or Muon, zeroes the gradients.
 
     A parameter is trained when the loss depends on it and, where the module has
     `weft.groups`, a group names it; each trained one gets the state entries
-    `grad/PATH`, `adamw.m/PATH` and `adamw.v/PATH`. update needs
-    `weft.groups = [{beta1, beta2, eps, decay, params = ["embed", ...]}, ...]`,
-    and takes `weft.clip : f64` (absent or 0: no clipping).
+    `grad/PATH`, and `adamw.m/PATH` and `adamw.v/PATH`, or `muon.m/PATH`. update
+    needs `weft.groups = [{beta1, beta2, eps, decay, params = ["embed", ...]}, ...]`,
+    or `{kind = "muon", momentum, decay, nesterov, iterations, params}`, and takes
+    `weft.clip : f64` (absent or 0: no clipping). Muon steps a parameter as the
+    matrix [in, out] or [out, in]: axes that @forward's products sum go in. The
+    step is multiplied by sqrt(max(1, out / in)).
 
     Needs: unrolled, typed `@forward`. Gives: the programs asked for; `@forward`
     is gone. Cost: one clone a program.
@@ -69,7 +76,7 @@ def FormPrograms : WeftPass<"form-programs"> {
     Tests: `test/passes/Differentiate/form-programs.mlir`.
   }];
   let options = [
-    ListOption<"programs", "programs", "std::string", "programs to make: micro, update, eval, prefill, decode">,
+    ListOption<"programs", "programs", "std::string", "programs to make: micro, update, eval, prefill, decode, calibrate, calibrate_branch, calibrate_gradient">,
     Option<"cacheLength", "cache-length", "int64_t", "0",
            "positions that decode's caches hold (0: those that @forward is compiled for)">,
   ];
@@ -94,6 +101,23 @@ def Differentiate : WeftPass<"differentiate"> {
   }];
 }
 
+def FormObserve : WeftPass<"form-observe"> {
+  let summary = "makes @observe, the program of a control step, out of @micro";
+  let description = [{
+    observe(inputs of micro) -> loss_sum: @micro and, for each attend that reads
+    its windows from `control/windows/SITE`, `weft.head_statistics` added to the
+    state entry `control/statistics/SITE`, [heads, 12]. Rows of slots behind the
+    data are left out, by `targets`.
+
+    Needs: @micro, differentiated. Gives: the gradients of @micro, bit for bit.
+    Cost: the scores of those attends once more.
+
+    Example: `weft.set @"control/statistics/attn"` behind the sets of gradients.
+
+    Tests: `test/passes/Differentiate/form-observe.mlir`.
+  }];
+}
+
 def FoldAccumulations : WeftPass<"fold-accumulations"> {
   let summary = "adds in place: sums of products become products with `init`";
   let description = [{
@@ -109,6 +133,21 @@ def FoldAccumulations : WeftPass<"fold-accumulations"> {
     `weft.contract %x, %dy init %old`.
 
     Tests: `test/passes/Differentiate/fold-accumulations.mlir`.
+  }];
+}
+
+def ExpandPolar : WeftPass<"expand-polar"> {
+  let summary = "writes Newton-Schulz steps as products and elementwise ops";
+  let description = [{
+    Each `weft.polar` becomes its norm, a division, and for each iteration three
+    products (`weft.contract`) and scalings. Of y and its transpose the one with
+    the shorter rows is squared; sides are told apart by `weft.reshape`.
+
+    Needs: static sizes. Gives: no `weft.polar`. Cost: linear in iterations.
+
+    Example: `weft.polar %x iterations 5`.
+
+    Tests: `test/passes/Differentiate/expand-polar.mlir`.
   }];
 }
 

@@ -90,6 +90,14 @@ void eraseUnusedArguments(func::FuncOp function, ArrayRef<StringRef> names) {
   (void)function.eraseArguments(dropped);
 }
 
+void removeDropout(func::FuncOp program) {
+  for (auto dropout : llvm::make_early_inc_range(bodyOf(program).getOps<DropoutOp>())) {
+    dropout.getY().replaceAllUsesWith(dropout.getX());
+    dropout.erase();
+  }
+  eraseUnusedArguments(program, {"noise"});
+}
+
 std::optional<double> constantNumber(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
   if (!constant || !isa<FloatAttr>(constant.getValue()))
@@ -97,7 +105,8 @@ std::optional<double> constantNumber(Value value) {
   return numberOf(constant.getValue());
 }
 
-StateOp addZeroState(ModuleOp module, StringRef name, Role role, RankedTensorType type, Location loc) {
+StateOp addZeroState(ModuleOp module, StringRef name, Role role, RankedTensorType type, Location loc,
+                     SlicesAttr slices) {
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToStart(module.getBody());
   for (StateOp state : module.getOps<StateOp>())
@@ -105,7 +114,7 @@ StateOp addZeroState(ModuleOp module, StringRef name, Role role, RankedTensorTyp
   auto zero =
       InitAttr::get(module.getContext(), InitKind::Constant, builder.getF64FloatAttr(0.0), Attribute());
   return StateOp::create(builder, loc, builder.getStringAttr(name), RoleAttr::get(module.getContext(), role),
-                         TypeAttr::get(type), zero, IntegerAttr());
+                         TypeAttr::get(type), zero, IntegerAttr(), slices);
 }
 
 SmallVector<StateOp> statesOf(ModuleOp module, Role role) {
@@ -114,6 +123,7 @@ SmallVector<StateOp> statesOf(ModuleOp module, Role role) {
 }
 
 std::string gradientName(StringRef path) { return ("grad/" + path).str(); }
+std::string momentumName(StringRef path) { return ("muon.m/" + path).str(); }
 std::string firstMomentName(StringRef path) { return ("adamw.m/" + path).str(); }
 std::string secondMomentName(StringRef path) { return ("adamw.v/" + path).str(); }
 

@@ -44,23 +44,42 @@ mlir::func::FuncOp cloneProgram(mlir::func::FuncOp forward, llvm::StringRef name
 /// Erases the arguments called `names` that nothing uses.
 void eraseUnusedArguments(mlir::func::FuncOp function, llvm::ArrayRef<llvm::StringRef> names);
 
+/// Makes every dropout of `program` the identity: evaluation and generation drop nothing.
+void removeDropout(mlir::func::FuncOp program);
+
 /// The number of a constant in every element, when `value` is one.
 std::optional<double> constantNumber(mlir::Value value);
 
-/// A new state entry of zeros behind the last one of `module`.
+/// A new state entry of zeros behind the last one of `module`; `slices` are those
+/// of the entry that it belongs to.
 StateOp addZeroState(mlir::ModuleOp module, llvm::StringRef name, Role role, mlir::RankedTensorType type,
-                     mlir::Location loc);
+                     mlir::Location loc, SlicesAttr slices = {});
 
 /// State entries of `module` by name and in order.
 llvm::SmallVector<StateOp> statesOf(mlir::ModuleOp module, Role role);
 
-/// Names of the entries of a parameter's gradient and moments.
+/// Names of the entries of a parameter's gradient, moments (AdamW) and momentum (Muon).
 std::string gradientName(llvm::StringRef path);
+std::string momentumName(llvm::StringRef path);
 std::string firstMomentName(llvm::StringRef path);
 std::string secondMomentName(llvm::StringRef path);
 
 /// Makes @decode of @forward (FormDecode.cpp). Errors are emitted.
 mlir::LogicalResult formDecode(mlir::func::FuncOp forward, int64_t cacheLength);
+
+/// Makes @calibrate of @forward: q (times the scale), k and v of every attend as `SITE.q`, `SITE.k` and `SITE.v`,
+/// SITE the branch it stands in; or @calibrate_gradient: `loss_sum` and `SITE.out`
+/// (FormCalibrate.cpp). Both in evaluation mode. Errors are emitted.
+mlir::LogicalResult formCalibrate(mlir::func::FuncOp forward, bool gradient);
+
+/// Makes @calibrate_branch of @forward, with an input `SITE.mixed` for each attend:
+/// gives its output `SITE.out`, the stream behind its branch `SITE.stream`, and the
+/// same where `SITE.mixed` stands for the output, `SITE.replaced`. Errors are emitted.
+mlir::LogicalResult formBranches(mlir::func::FuncOp forward);
+
+/// Adds the result `SITE.dout` for each result `SITE.out` that has a gradient.
+void addOutputGradients(mlir::func::FuncOp program,
+                        llvm::function_ref<mlir::Value(mlir::Value)> gradientOf);
 
 /// Makes @update for the trained parameters of `module` (FormUpdate.cpp).
 mlir::LogicalResult formUpdate(mlir::ModuleOp module, llvm::ArrayRef<StateOp> trained);

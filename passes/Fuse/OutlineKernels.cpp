@@ -65,7 +65,7 @@ struct OutlineKernels : weft::impl::OutlineKernelsPassBase<OutlineKernels> {
     SmallVector<Operation *> computations;
     for (func::FuncOp function : module.getOps<func::FuncOp>())
       for (Operation &op : function.getBody().front())
-        if (!isa<GetOp, SetOp, GetFlatOp, SetFlatOp, ConstantOp, LaunchOp, func::ReturnOp>(op))
+        if (!isa<GetOp, SetOp, GetFlatOp, SetFlatOp, ConstantOp, ReshapeOp, LaunchOp, func::ReturnOp>(op))
           computations.push_back(&op);
     for (Operation *op : computations)
       outline(module, builder, op, known);

@@ -28,7 +28,7 @@ SmallVector<StringAttr> weft::leadingRows(RankedTensorType type) {
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 static bool isElementwise(Operation *op) {
-  return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp>(op);
+  return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, AcceptOp>(op);
 }
 
 static bool isRowFunction(Operation *op) {

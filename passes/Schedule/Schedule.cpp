@@ -108,8 +108,8 @@ int64_t updatedArgument(KernelOp kernel, unsigned result) {
 /// Whether element i of each result depends on elements i (and scalars) alone.
 bool isElementwise(KernelOp kernel) {
   return kernel.getRows().empty() && llvm::all_of(kernel.getBody().front(), [](Operation &op) {
-           return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, ConstantOp, YieldOp>(
-               op);
+           return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, AcceptOp, ConstantOp,
+                      YieldOp>(op);
          });
 }
 
@@ -139,6 +139,7 @@ private:
   Value resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program);
   ArrayAttr assignedNames(Value value);
   Value assignedState(LaunchOp launch, KernelOp kernel, unsigned index, ProgramBuilder &program);
+  Value relabelled(ReshapeOp op, ProgramBuilder &program);
   void finish(ProgramBuilder &program);
   FailureOr<int64_t> stateOffset(Operation *op, ArrayAttr names);
   bool readLater(int64_t offset, int64_t bytes, Operation *after);
@@ -211,6 +212,16 @@ static ArrayAttr statesRead(Operation *op) {
   return {};
 }
 
+/// Calls `visit` on the users of `value` and of what it is called after reshapes.
+static void forEachUser(Value value, function_ref<void(Operation *)> visit) {
+  for (Operation *user : value.getUsers()) {
+    if (isa<ReshapeOp>(user))
+      forEachUser(user->getResult(0), visit);
+    else
+      visit(user);
+  }
+}
+
 LogicalResult FunctionScheduler::collectReads() {
   for (Operation &op : function.getBody().front()) {
     ArrayAttr names = statesRead(&op);
@@ -220,9 +231,10 @@ LogicalResult FunctionScheduler::collectReads() {
     if (failed(start))
       return failure();
     Read read{*start, bytesOf(op.getResult(0).getType()), nullptr};
-    for (Operation *user : op.getResult(0).getUsers())
+    forEachUser(op.getResult(0), [&](Operation *user) {
       if (!isa<SetOp, SetFlatOp, func::ReturnOp>(user) && (!read.last || read.last->isBeforeInBlock(user)))
         read.last = user;
+    });
     if (read.last)
       reads.push_back(read);
   }
@@ -286,8 +298,9 @@ Value FunctionScheduler::assignedState(LaunchOp launch, KernelOp kernel, unsigne
 }
 
 bool FunctionScheduler::isLastUse(Value value, Operation *user) {
-  return llvm::all_of(value.getUsers(),
-                      [&](Operation *other) { return other == user || other->isBeforeInBlock(user); });
+  bool last = true;
+  forEachUser(value, [&](Operation *other) { last &= other == user || other->isBeforeInBlock(user); });
+  return last;
 }
 
 Value FunctionScheduler::resultBuffer(LaunchOp launch, KernelOp kernel, unsigned index,
@@ -324,8 +337,8 @@ LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder 
     // The kernel adds to what its result holds: bring it there first.
     Value &in = ins[static_cast<size_t>(updated)];
     auto from = in.getDefiningOp<BufferOp>(), to = out.getDefiningOp<BufferOp>();
-    bool same = from == to ||
-                (from.getSpace() == to.getSpace() && from.getOffset() && from.getOffset() == to.getOffset());
+    bool same = from == to || (from && to && from.getSpace() == to.getSpace() && from.getOffset() &&
+                               from.getOffset() == to.getOffset());
     if (!same)
       program.copy(launch.getLoc(), in, out);
     in = out;
@@ -348,11 +361,25 @@ LogicalResult FunctionScheduler::bindState(Operation *op, ArrayAttr names, Value
   return success();
 }
 
+/// The buffer of what is reshaped, under the new type.
+Value FunctionScheduler::relabelled(ReshapeOp op, ProgramBuilder &program) {
+  Value whole = buffers.lookup(op.getX());
+  auto buffer = whole.getDefiningOp<BufferOp>();
+  if (buffer && buffer.getSpace() != BufferSpace::Arena)
+    return program.buffer(op.getLoc(), buffer.getSpace(), static_cast<int64_t>(*buffer.getOffset()),
+                          op.getType());
+  return program.view(op.getLoc(), whole, 0, op.getType());
+}
+
 LogicalResult FunctionScheduler::scheduleOp(Operation &op, ProgramBuilder &program) {
   if (ArrayAttr names = statesRead(&op))
     return bindState(&op, names, op.getResult(0), program);
   if (auto launch = dyn_cast<LaunchOp>(op))
     return scheduleLaunch(launch, program);
+  if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+    buffers[reshape.getResult()] = relabelled(reshape, program);
+    return success();
+  }
   ArrayAttr names;
   if (auto set = dyn_cast<SetOp>(op))
     names = oneName(set.getStateAttr());
@@ -373,13 +400,14 @@ LogicalResult FunctionScheduler::scheduleOp(Operation &op, ProgramBuilder &progr
 /// Assignments and results that are not where they belong yet.
 void FunctionScheduler::finish(ProgramBuilder &program) {
   auto move = [&](Value value, BufferSpace space, int64_t offset, Location loc) {
-    auto from = buffers.lookup(value).getDefiningOp<BufferOp>();
+    Value whole = buffers.lookup(value);
+    auto from = whole ? whole.getDefiningOp<BufferOp>() : BufferOp();
     if (from && from.getSpace() == space && from.getOffset() &&
         static_cast<int64_t>(*from.getOffset()) == offset)
       return;
     Value to = program.buffer(loc, space, offset, value.getType());
-    if (from)
-      program.copy(loc, from, to);
+    if (whole)
+      program.copy(loc, whole, to);
     else
       program.fill(loc, to); // only constants have no buffer, and only zero is assigned
   };

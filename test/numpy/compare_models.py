@@ -34,6 +34,20 @@ train compare for {model} {{
 }}
 """
 
+# Muon on the matrices of layers: rate, momentum, nesterov, iterations, decay.
+MUON = """
+train compare for {model} {{
+  data      = "builtin:austen"
+  batch     = 3 x 21
+  steps     = 10
+  optimizer = muon(lr = 0.02, momentum = 0.95, nesterov = {nesterov}, iterations = 5, decay = 0.01) on block[..] matrices,
+              adamw(lr = 1e-3, betas = (0.9, 0.95), eps = 1e-8, decay = 0.1) on rest
+  decay_on  = kernels
+  clip      = 1.0
+}}
+"""
+STEPPED_BY_MUON = {"san_muon": "yes", "san_ffn_muon": "no"}
+
 # name: (file, model, settings of Weft, settings of the reference)
 SMALL = dict(vocab=256, dim=24, depth=2)
 CASES = {
@@ -44,6 +58,8 @@ CASES = {
     "peer": ("peer.weft", "peer", dict(dim=24, depth=2, heads=3, context=21), {}),
     "san": ("san.weft", "san", dict(SMALL, heads=4, kv=2, head=6), {}),
     "san_ffn": ("san.weft", "san", dict(SMALL, heads=4, kv=2, head=6, hidden=40, sandwich="on"), {}),
+    "san_muon": ("san.weft", "san", dict(SMALL, heads=4, kv=2, head=6), {}),
+    "san_ffn_muon": ("san.weft", "san", dict(SMALL, heads=4, kv=2, head=6, hidden=40, residual="standard"), {}),
     "san_rezero": ("san.weft", "san", dict(SMALL, heads=4, kv=4, head=6, residual="rezero", gains="plain", qk_norm="off"), {}),
     "qwen3": ("qwen3.weft", "qwen3", dict(SMALL, heads=4, kv=2, head=8, hidden=40), {}),
     "gemma_like": ("zoo.weft", "gemma_like", dict(dim=24, depth=7, heads=4, head=6, reach=5), {}),
@@ -84,10 +100,14 @@ def compare(weft, name, device, tolerance, folder):
     file, model, settings, extra = CASES[name]
     path = os.path.join(folder, f"{name}.weft")
     with open(os.path.join(ROOT, "models", file)) as source, open(path, "w") as out:
-        out.write(statement(source.read(), "model", model) + "\n" + RECIPE.format(model=model))
+        recipe = MUON if name in STEPPED_BY_MUON else RECIPE
+        text = recipe.format(model=model, nesterov=STEPPED_BY_MUON.get(name))
+        out.write(statement(source.read(), "model", model) + "\n" + text)
     sets = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     sets_reference = [part for key, value in dict(settings, **extra).items() for part in ("--set", f"{key}={value}")]
     start, data = os.path.join(folder, "start.safetensors"), os.path.join(folder, "data.json")
+    nesterov = STEPPED_BY_MUON.get(name)
+    muon = ["--muon", f"0.02,0.95,{int(nesterov == 'yes')},5,0.01"] if nesterov else []
     double = ["--f64"] if device == "reference" else []
     run([weft, "params", path, *sets, "--dump", start, "--seed", "7", *double])
     json.dump(batches(name), open(data, "w"))
@@ -96,7 +116,7 @@ def compare(weft, name, device, tolerance, folder):
                               "--device", device, "--out", ours]).strip().splitlines()[-1])
     run(["/usr/bin/python3", os.path.join(HERE, "reference.py"), model, "--params", start, "--data", data, "--out", theirs,
          *sets_reference, "--steps", "10", "--rate", "1e-3", "--betas", "0.9,0.95", "--eps", "1e-8", "--decay", "0.1",
-         "--clip", "1.0"])
+         "--clip", "1.0", *muon])
     got, (want, metadata) = read_safetensors(ours), read_with_metadata(theirs)
     worst = check_tensors(name, got, want, tolerance)
     losses = json.loads(metadata["loss"])

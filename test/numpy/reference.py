@@ -319,6 +319,52 @@ class AdamW:
         return after
 
 
+def orthogonal(matrix, iterations):
+    """Newton-Schulz of degree five, as Muon's authors publish it: short side first."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = matrix / (np.linalg.norm(matrix) + 1e-7)
+    if x.shape[0] > x.shape[1]:
+        return orthogonal_rows(x.T, iterations, a, b, c).T
+    return orthogonal_rows(x, iterations, a, b, c)
+
+
+def orthogonal_rows(x, iterations, a, b, c):
+    for _ in range(iterations):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x
+
+
+class Muon:
+    """Muon on the matrices of layers, AdamW on the rest; decay on the matrices of layers alone."""
+
+    def __init__(self, rate, momentum, nesterov, iterations, decay, rest):
+        self.rate, self.momentum, self.nesterov = rate, momentum, nesterov
+        self.iterations, self.decay, self.rest, self.buffers = iterations, decay, rest, {}
+
+    @staticmethod
+    def takes(name, value):
+        return name.startswith("block.") and value.ndim > 1 and name.split(".")[-1] not in BIASES
+
+    def update(self, name, g):
+        """The step of one matrix at rate 1; [in, out] with heads as one side."""
+        m = self.buffers[name] = self.momentum * self.buffers.get(name, 0) + g
+        u = g + self.momentum * m if self.nesterov else m
+        inner = int(np.prod(g.shape[:-1])) if name.endswith((".wo", ".down")) else g.shape[0]
+        flat = u.reshape(inner, -1)
+        factor = np.sqrt(max(1.0, flat.shape[1] / flat.shape[0]))
+        return factor * orthogonal(flat, self.iterations).reshape(g.shape)
+
+    def __call__(self, parameters, grads, norm):
+        scale = min(1.0, self.rest.clip / (norm + 1e-6)) if self.rest.clip else 1.0
+        # The rest has no matrix of a layer, so its decay is that of nobody.
+        after = self.rest({n: v for n, v in parameters.items() if not self.takes(n, v)}, grads, norm)
+        for name, value in parameters.items():
+            if self.takes(name, value):
+                after[name] = value * (1 - self.rate * self.decay) - self.rate * self.update(name, scale * grads[name])
+        return after
+
+
 def run(model, parameters, batches, settings, steps=0, optimizer=None):
     """(tensors, metadata) as the file says."""
     parameters = {n: np.array(v, dtype=np.float64) for n, v in parameters.items()}
@@ -365,6 +411,17 @@ def check_adamw(random):
     assert np.allclose(value["w"], leaf.detach().numpy(), atol=1e-14)
 
 
+def check_muon(random):
+    """Singular values go through the polynomial, singular vectors stay; turned matrices give turned steps."""
+    u, s, v = np.linalg.svd(random.normal(size=(4, 6)), full_matrices=False)
+    t = s / (np.linalg.norm(s) + 1e-7)
+    for _ in range(5):
+        t = 3.4445 * t - 4.7750 * t**3 + 2.0315 * t**5
+    matrix = (u * s) @ v
+    assert np.allclose(orthogonal(matrix, 5), (u * t) @ v, atol=1e-12)
+    assert np.allclose(orthogonal(matrix.T, 5), orthogonal(matrix, 5).T, atol=1e-14)
+
+
 def check_rope():
     batch = Batch({"tokens": [[0, 0]], "targets": [[0, 0]]})
     x = torch.tensor([[[[1.0, 0, 0, 0]], [[1.0, 0, 0, 0]]]], dtype=torch.float64)
@@ -392,6 +449,7 @@ def self_check():
     random = np.random.RandomState(3)
     check_attention(random)
     check_adamw(random)
+    check_muon(random)
     check_rope()
     check_model(random)
     print("reference: self-check passed")
@@ -409,12 +467,17 @@ def main():
     parser.add_argument("--eps", type=float, default=1e-8)
     parser.add_argument("--decay", type=float, default=0.1)
     parser.add_argument("--clip", type=float, default=1.0)
+    parser.add_argument("--muon", help="rate,momentum,nesterov,iterations,decay")
     args = parser.parse_args()
     if args.self_check:
         return self_check()
     data = json.load(open(args.data))
     batches = [Batch(d) for d in (data if isinstance(data, list) else [data])]
     optimizer = AdamW(args.rate, tuple(map(float, args.betas.split(","))), args.eps, args.decay, args.clip)
+    if args.muon:
+        rate, momentum, nesterov, iterations, decay = map(float, args.muon.split(","))
+        optimizer.decay = 0
+        optimizer = Muon(rate, momentum, bool(nesterov), int(iterations), decay, optimizer)
     settings = dict(pair.split("=", 1) for pair in args.set)
     tensors, metadata = run(args.model, read_safetensors(args.params), batches, settings, args.steps, optimizer)
     write_safetensors(args.out, tensors, metadata)

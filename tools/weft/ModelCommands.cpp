@@ -16,7 +16,7 @@ namespace cl = llvm::cl;
 
 namespace {
 
-enum class By { Layer, Kind, Tensor };
+enum class By { Layer, Kind, Tensor, Optimizer };
 
 int64_t elementsOf(const lang::ParameterInfo &info) {
   int64_t count = 1;
@@ -104,6 +104,29 @@ void printGroups(const std::vector<Group> &groups, By by, int64_t tensors, int64
     table.add({group.name, grouped(group.tensors), grouped(group.elements), share(group.elements)});
   table.add({"-"});
   table.add({"total", grouped(tensors), grouped(total), ""});
+  llvm::outs() << table.text();
+}
+
+/// `muon(lr = 0.02)`: what tells one group from another.
+std::string optimizerText(const rt::Optimizer &optimizer) {
+  bool muon = optimizer.kind == rt::Optimizer::Kind::Muon;
+  return absl::StrCat(muon ? "muon" : "adamw", "(lr = ", optimizer.lr, ")");
+}
+
+/// Which optimiser takes what, one line for each declaration and group of the update.
+void printRouting(const Program &program, const std::vector<lang::ParameterInfo> &parameters) {
+  Table table({"parameters of", "optimiser", "decay", "tensors", "parameters"}, {0, 1});
+  std::map<std::string, lang::ParameterInfo> byPath;
+  for (const lang::ParameterInfo &info : parameters)
+    byPath[info.path] = info;
+  for (const OptimizerGroup &group : optimizerGroups(program)) {
+    std::vector<lang::ParameterInfo> own;
+    for (const std::string &path : group.parameters)
+      own.push_back(byPath.at(path));
+    for (const Group &kind : groupsOf(own, By::Kind))
+      table.add({kind.name, optimizerText(group.optimizer), absl::StrCat(group.optimizer.decay),
+                 grouped(kind.tensors), grouped(kind.elements)});
+  }
   llvm::outs() << table.text();
 }
 
@@ -245,10 +268,12 @@ int planShow(int argc, const char **argv) {
 
 int weft::paramsCommand(int argc, const char **argv) {
   ModelFlags flags;
-  cl::opt<By> by("by", cl::desc("how to group (default: kind)"), cl::init(By::Kind), cl::cat(flagCategory()),
-                 cl::values(clEnumValN(By::Layer, "layer", "one line a layer"),
-                            clEnumValN(By::Kind, "kind", "one line a declaration"),
-                            clEnumValN(By::Tensor, "tensor", "one line a tensor")));
+  cl::opt<By> by(
+      "by", cl::desc("how to group (default: kind)"), cl::init(By::Kind), cl::cat(flagCategory()),
+      cl::values(clEnumValN(By::Layer, "layer", "one line a layer"),
+                 clEnumValN(By::Kind, "kind", "one line a declaration"),
+                 clEnumValN(By::Tensor, "tensor", "one line a tensor"),
+                 clEnumValN(By::Optimizer, "optimizer", "which optimiser of the recipe takes what")));
   cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
   cl::opt<std::string> dump("dump", cl::desc("write the initial values as safetensors"),
                             cl::value_desc("FILE"), cl::cat(flagCategory()));
@@ -262,7 +287,7 @@ int weft::paramsCommand(int argc, const char **argv) {
     return kUsage;
   if (dump.empty() && (float64 || seed.getNumOccurrences() > 0))
     return misuse("params", "--seed and --f64 belong to --dump FILE");
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(flags.request(false));
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(flags.request(by == By::Optimizer));
   if (!program.ok())
     return fail(program.status());
   std::vector<lang::ParameterInfo> parameters = lang::parametersOf((*program)->model);
@@ -272,7 +297,11 @@ int weft::paramsCommand(int argc, const char **argv) {
   if (!dump.empty())
     if (absl::Status status = dumpInitial(parameters, dump, seed, float64); !status.ok())
       return fail(status);
-  if (json)
+  if (by == By::Optimizer && json)
+    return misuse("params", "--by optimizer is a table: leave --json out");
+  if (by == By::Optimizer)
+    printRouting(**program, parameters);
+  else if (json)
     printJson(paramsJson((*program)->model, parameters, by, total));
   else if (by == By::Tensor)
     printTensors(parameters, total);
@@ -283,6 +312,7 @@ int weft::paramsCommand(int argc, const char **argv) {
 }
 
 int weft::planCommand(int argc, const char **argv) {
-  const CommandEntry actions[] = {{"show", "what a plan does to each head of each layer", planShow}};
+  const CommandEntry actions[] = {{"show", "what a plan does to each head of each layer", planShow},
+                                  {"apply", "freeze and prune heads of a run, as a new run", planApply}};
   return runAction(actions, "plan", argc, argv);
 }
