@@ -18,11 +18,25 @@ size_t sizeOf(ElementType type);
 /// Name as in safetensors: F32, F64, BF16, I32, I64.
 std::string_view nameOf(ElementType type);
 
+/// Memory of tensors: large blocks are pages of their own, huge where the system
+/// has them (a fault for every 4 KiB would cost more than filling them).
+void *allocateBytes(size_t size); // throws std::bad_alloc, as std::allocator does
+void freeBytes(void *block, size_t size);
+
+template <typename T> struct TensorAllocator {
+  using value_type = T;
+  TensorAllocator() = default;
+  template <typename U> TensorAllocator(const TensorAllocator<U> &) {}
+  T *allocate(size_t count) { return static_cast<T *>(allocateBytes(count * sizeof(T))); }
+  void deallocate(T *block, size_t count) { freeBytes(block, count * sizeof(T)); }
+  template <typename U> bool operator==(const TensorAllocator<U> &) const { return true; }
+};
+
 /// Row-major, dense. `bytes` holds product(shape) * sizeOf(type) bytes.
 struct Tensor {
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
+  std::vector<std::byte, TensorAllocator<std::byte>> bytes;
 
   Tensor() = default;
   Tensor(ElementType type, std::vector<int64_t> shape);

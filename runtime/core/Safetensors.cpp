@@ -264,7 +264,7 @@ absl::StatusOr<Tensor> SafetensorsFile::readAs(const std::string &name, ElementT
   if (!floating || (type != ElementType::F32 && type != ElementType::F64))
     return absl::InvalidArgumentError(absl::StrCat("'", filePath, "' tensor '", name, "': dtype ", info.dtype,
                                                    " can't become ", std::string(nameOf(type))));
-  std::vector<std::byte> raw(info.end - info.begin);
+  decltype(Tensor::bytes) raw(info.end - info.begin);
   if (absl::Status status = readBytes(info, raw.data()); !status.ok())
     return status;
   Tensor tensor(type, info.shape);

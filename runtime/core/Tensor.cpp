@@ -1,7 +1,31 @@
 //===- Tensor.cpp - A dense tensor in host memory ---------------*- C++ -*-===//
 #include "runtime/Tensor.h"
 
+#include <new>
+
+#include <sys/mman.h>
+
 namespace weft::rt {
+
+/// Below, the heap's own reuse of blocks is worth more than huge pages.
+static constexpr size_t kOwnPages = size_t{4} << 20;
+
+void *allocateBytes(size_t size) {
+  if (size < kOwnPages)
+    return ::operator new(size);
+  void *block = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (block == MAP_FAILED)
+    throw std::bad_alloc();
+  ::madvise(block, size, MADV_HUGEPAGE); // a wish: small pages do as well
+  return block;
+}
+
+void freeBytes(void *block, size_t size) {
+  if (size < kOwnPages)
+    ::operator delete(block);
+  else
+    ::munmap(block, size);
+}
 
 size_t sizeOf(ElementType type) {
   switch (type) {

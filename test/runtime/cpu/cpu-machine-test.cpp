@@ -105,7 +105,7 @@ TEST(CpuMachine, RunsCallsInOrderOnStateArenaAndPorts) {
 }
 
 TEST(CpuMachine, SameBitsForAnyNumberOfThreads) {
-  std::vector<std::byte> expected;
+  decltype(Tensor::bytes) expected;
   for (int threads : {1, 2, 3, 7}) {
     std::unique_ptr<Machine> machine = load(small(smallObject()), threads);
     ASSERT_NE(machine, nullptr);
