@@ -77,6 +77,12 @@ TEST(WindowHierarchy, BipartitionOfFour) {
   EXPECT_EQ(clusterUnits(heads, -1, 2), (std::vector<int64_t>{0, 0, 1, 1}));
 }
 
+// Between both anchors, a unit stays with the first. Catches >= in the split.
+TEST(WindowHierarchy, TiesGoToTheFirstAnchor) {
+  const std::vector<Feature> heads = {feature(1, 0), feature(0, 1), feature(1, 1)};
+  EXPECT_EQ(clusterUnits(heads, -1, 2), (std::vector<int64_t>{0, 1, 0}));
+}
+
 TEST(WindowHierarchy, ThresholdJoinsAndMergesTheNearest) {
   // Angles 0, 1, 40, 42, 90 degrees: at 0.99 (8 degrees) three groups.
   std::vector<Feature> heads;
