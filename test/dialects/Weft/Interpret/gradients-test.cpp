@@ -181,7 +181,7 @@ TEST(Gradients, Products) {
 constexpr int64_t kLength = 5;
 
 void checkAttend(const Axes &heads, const Axes &kv, std::vector<double> windows,
-                 const std::vector<double> &documents) {
+                 const std::vector<double> &documents, const std::vector<double> &kvOf = {}) {
   auto with = [&](const Axes &inner, Axes last) {
     Axes axes = {{"batch", 2}, {"pos", kLength}};
     axes.insert(axes.end(), inner.begin(), inner.end());
@@ -189,12 +189,16 @@ void checkAttend(const Axes &heads, const Axes &kv, std::vector<double> windows,
     return axes;
   };
   Axes windowAxes = {{"heads", static_cast<int64_t>(windows.size())}};
-  check({"weft.attend %q, %k, %v windows %w documents %d {scale = 0.6 : f64}",
-         {{"q", with(heads, {{"channel", 2}})},
-          {"k", with(kv, {{"channel", 2}})},
-          {"v", with(kv, {{"value", 3}})},
-          {"w", windowAxes, windows},
-          {"d", with({}, {}), documents}},
+  std::vector<Operand> inputs = {{"q", with(heads, {{"channel", 2}})},
+                                 {"k", with(kv, {{"channel", 2}})},
+                                 {"v", with(kv, {{"value", 3}})},
+                                 {"w", windowAxes, windows},
+                                 {"d", with({}, {}), documents}};
+  if (!kvOf.empty())
+    inputs.push_back({"t", windowAxes, kvOf});
+  std::string table = kvOf.empty() ? "" : " kv_of %t";
+  check({"weft.attend %q, %k, %v windows %w documents %d" + table + " {scale = 0.6 : f64}",
+         inputs,
          {with(heads, {{"value", 3}}), with(heads, {})}});
 }
 
@@ -207,6 +211,7 @@ TEST(Gradients, Attend) {
     checkAttend({{"head", 3}}, {}, {2, 3, 100}, d);
     checkAttend({{"kv", 2}, {"group", 3}}, {{"kv", 2}}, {1, 2, 3, 4, 5, 6}, d);
     checkAttend({{"group", 3}, {"kv", 2}}, {{"kv", 2}}, {1, 2, 3, 4, 5, 6}, d);
+    checkAttend({{"live", 4}}, {{"kv", 3}}, {1, 2, 3, 100}, d, {2, 0, 2, 2}); // nothing reads head 1
   }
 }
 
