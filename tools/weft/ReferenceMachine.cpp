@@ -186,6 +186,8 @@ std::optional<rt::StateEntry::Role> roleOf(Role role) {
     return rt::StateEntry::Role::Moment;
   case Role::Cache:
     return rt::StateEntry::Role::Cache;
+  case Role::Control:
+    return rt::StateEntry::Role::Control;
   case Role::Table:
     return std::nullopt;
   }
