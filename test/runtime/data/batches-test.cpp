@@ -207,7 +207,24 @@ TEST(Packing, LongDocuments) {
   EXPECT_EQ(row(data.at(0, 0)->docStart, 0), (Ids{0, 0, 2, 2}));
   EXPECT_EQ(data.at(0, 0)->counted, 2);
   EXPECT_EQ(evalRows(counting({8, 3}), recipe).counted, 9);
+  EXPECT_EQ(data.droppedTokens(), 7);
   EXPECT_FALSE(TrainData::make(counting({8, 8}), recipe).ok());
+  recipe.longDrop = false;
+  EXPECT_EQ(trainOf(counting({8, 3}), recipe).droppedTokens(), 0);
+}
+
+// Positions and masks come from document lengths alone: the same ids everywhere, the separator's
+// among them, change nothing. Looking for a document's start in the ids fails.
+TEST(Packing, IdsSayNothingAboutDocuments) {
+  for (bool whole : {false, true}) {
+    Recipe recipe = recipeOf(1, 8, true);
+    recipe.packWhole = whole;
+    const std::vector<int64_t> lengths = {5, 9, 2, 30, 4};
+    auto alike = std::make_shared<TokenStream>();
+    for (int64_t length : lengths)
+      alike->add(Ids(static_cast<size_t>(length), 7));
+    EXPECT_EQ(evalRows(alike, recipe).docStart, evalRows(counting(lengths), recipe).docStart);
+  }
 }
 
 // Every target once, for all ways to pack: joined n - 1, apart n - documents.
@@ -237,6 +254,25 @@ TEST(EvalData, EveryTargetOnce) {
         EXPECT_EQ(static_cast<int64_t>(seen.size()), expected);
         EXPECT_FALSE(seen.contains(0)); // nothing predicts the first token
       }
+}
+
+// The token at stream index i is i, so a target is its own place. A place of the input fails.
+TEST(EvalData, TargetsKnowTheirPlaces) {
+  for (bool whole : {false, true}) {
+    Recipe recipe = recipeOf(2, 8, true);
+    recipe.packWhole = whole;
+    auto data = EvalData::make(counting({17, 1, 40, 8}), recipe);
+    ASSERT_TRUE(data.ok());
+    for (int64_t i = 0; i < data->batches(); ++i) {
+      std::vector<int64_t> places = *data->targetPlaces(i);
+      Batch batch = *data->at(i);
+      auto targets = batch.targets.as<int32_t>();
+      ASSERT_EQ(places.size(), targets.size());
+      for (size_t slot = 0; slot < places.size(); ++slot)
+        EXPECT_EQ(places[slot], targets[slot]);
+    }
+    EXPECT_FALSE(data->targetPlaces(data->batches()).ok());
+  }
 }
 
 TEST(EvalData, ShortAndLimited) {

@@ -184,6 +184,19 @@ TEST(Dataset, LastShare) {
   EXPECT_FALSE(loadDataset(recipe, 0, folder.path).ok());
 }
 
+// The first share is kept, after what is held out went.
+TEST(Dataset, PortionKeepsTheFirstShare) {
+  TestFolder folder;
+  folder.write("a.txt", "abcdefghij" + std::string(30, 'x'));
+  Recipe recipe = recipeOf({"a.txt"});
+  recipe.heldOut = {HeldOut::Kind::LastFraction, 0.5, ""};
+  recipe.portion = 0.25;
+  auto data = loadDataset(recipe, 0, folder.path);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_EQ(idsOf(*data->train), (Ids{'a', 'b', 'c', 'd', 'e'}));
+  EXPECT_EQ(data->heldOut->size(), 20);
+}
+
 TEST(Dataset, SeparatorBeginsEachDocument) {
   TestFolder folder;
   std::string ranks;
