@@ -216,6 +216,23 @@ TEST(Rows, adamw) {
   }
 }
 
+// Muon's step with its skip: a scale that is NaN keeps what there was, whatever the new values are.
+TEST(Rows, accept) {
+  for (double scale : {0.5, std::nan("")}) {
+    std::string t = tensor("n:75");
+    KernelHarness harness("weft.kernel @k rows [] chunks 4 (%p: " + t + ", %y: " + t +
+                          ", %r: tensor<f32>, %s: tensor<f32>) -> (" + t +
+                          ") {\n%d = weft.binary mul %y, %r : (" + t + ", tensor<f32>) -> " + t +
+                          "\n%n = weft.binary sub %p, %d : (" + t + ", " + t + ") -> " + t +
+                          "\n%a = weft.accept %p, %n scale %s : (" + t + ", " + t + ", tensor<f32>) -> " + t +
+                          "\nweft.yield %a : " + t + " }");
+    harness.fill[2] = [](size_t, size_t) { return 0.02; };
+    harness.fill[3] = [scale](size_t, size_t) { return scale; };
+    harness.inPlace = {{0, 0}};
+    harness.check(2e-6);
+  }
+}
+
 /// The same numbers from narrow vectors: no width is baked in.
 TEST(Rows, narrowVectors) {
   for (int bits : {128, 256}) {
