@@ -4,6 +4,7 @@
 
 #include <array>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -15,14 +16,21 @@ Executable sample() {
   Executable executable;
   executable.model = "tiny", executable.target = "cpu:x86_64+avx2", executable.build = "abc123";
   executable.stateBytes = 4096, executable.arenaBytes = 8192;
-  executable.states = {{"block.0.wq",
-                        StateEntry::Role::Parameter,
-                        ElementType::F32,
-                        {16, 32},
-                        {"dim", "head"},
-                        64,
-                        {InitRule::Kind::Truncated, 0.1, 1e-300}},
-                       {"cache/k", StateEntry::Role::Cache, ElementType::BF16, {8}, {}, 2560, {}}};
+  executable.states = {
+      {"block.0.wq",
+       StateEntry::Role::Parameter,
+       ElementType::F32,
+       {16, 32},
+       {"dim", "head"},
+       64,
+       {InitRule::Kind::Truncated, 0.1, 1e-300},
+       {16, 4, 16},
+       1,
+       2,
+       {}},
+      {"cache/k", StateEntry::Role::Cache, ElementType::BF16, {8}, {}, 2560, {}, {}, 0, 0, {}}};
+  executable.states[0].kept.resize(32);
+  std::iota(executable.states[0].kept.begin(), executable.states[0].kept.end(), 3);
   executable.kernels.resize(4);
   Kernel &code = executable.kernels[0];
   code.name = "norm", code.hash = "0123456789abcdef", code.symbol = "weft_norm";
@@ -67,6 +75,11 @@ TEST(Executable, RoundTrip) {
   EXPECT_EQ(state.init.kind, InitRule::Kind::Truncated);
   EXPECT_EQ(state.init.a, 0.1);
   EXPECT_EQ(state.init.b, 1e-300);
+  EXPECT_EQ(state.fullShape, (std::vector<int64_t>{16, 4, 16}));
+  EXPECT_EQ(state.firstAxis, 1);
+  EXPECT_EQ(state.axisCount, 2);
+  EXPECT_EQ(state.kept, before.states[0].kept);
+  EXPECT_TRUE(read->states[1].fullShape.empty());
   EXPECT_EQ(read->states[1].name, "cache/k");
   EXPECT_EQ(read->states[1].role, StateEntry::Role::Cache);
   EXPECT_EQ(read->states[1].type, ElementType::BF16);
@@ -123,6 +136,10 @@ TEST(Executable, LiesAreNamed) {
        },
        "is no shape"},
       {[](Executable &e) { e.states[1].name = "block.0.wq"; }, "occurs twice"},
+      {[](Executable &e) { e.states[0].kept[1] = 3; }, "states[0] (block.0.wq).slices"},
+      {[](Executable &e) { e.states[0].kept.back() = 64; }, "states[0] (block.0.wq).slices"},
+      {[](Executable &e) { e.states[0].kept.pop_back(); }, "states[0] (block.0.wq).slices"},
+      {[](Executable &e) { e.states[0].axisCount = INT64_MAX; }, "states[0] (block.0.wq).slices"},
       {[](Executable &e) { e.states[0].axes.pop_back(); }, "states[0] (block.0.wq).axes"},
       {[](Executable &e) { e.programs[0].calls[0].kernel = 4; }, "programs[0] (micro).calls[0].kernel"},
       {[](Executable &e) { e.programs[0].calls[0].grid = -1; }, "calls[0].grid"},

@@ -45,8 +45,9 @@ Executable small(const std::string &object) {
   Executable executable;
   executable.model = "small", executable.target = "cpu:x86_64";
   executable.stateBytes = 2 * kSlot, executable.arenaBytes = kSlot;
-  executable.states = {{"w", StateEntry::Role::Parameter, ElementType::F32, {kSize}, {"i"}, 0, {}},
-                       {"g", StateEntry::Role::Gradient, ElementType::F32, {kSize}, {"i"}, kSlot, {}}};
+  executable.states = {
+      {"w", StateEntry::Role::Parameter, ElementType::F32, {kSize}, {"i"}, 0, {}, {}, 0, 0, {}},
+      {"g", StateEntry::Role::Gradient, ElementType::F32, {kSize}, {"i"}, kSlot, {}, {}, 0, 0, {}}};
   executable.kernels = {codeKernel(object, "add"), codeKernel(object, "chunked"), {}, {}};
   executable.kernels[2].kind = Kernel::Kind::Zero, executable.kernels[2].name = "zero";
   executable.kernels[3].kind = Kernel::Kind::Copy, executable.kernels[3].name = "copy";
@@ -126,8 +127,8 @@ TEST(CpuMachine, ZeroAndCopyDoWholeBuffers) {
   Executable executable;
   executable.target = "cpu:x86_64";
   executable.stateBytes = 2 * 393216;
-  executable.states = {{"a", {}, ElementType::F32, {kElements}, {}, 0, {}},
-                       {"b", {}, ElementType::F32, {kElements + 1}, {}, 393216, {}}};
+  executable.states = {{"a", {}, ElementType::F32, {kElements}, {}, 0, {}, {}, 0, 0, {}},
+                       {"b", {}, ElementType::F32, {kElements + 1}, {}, 393216, {}, {}, 0, 0, {}}};
   executable.kernels.resize(2);
   executable.kernels[0].kind = Kernel::Kind::Copy;
   executable.kernels[1].kind = Kernel::Kind::Zero;
@@ -153,10 +154,10 @@ TEST(CpuMachine, MultipliesByKernelAndByTable) {
   Executable executable;
   executable.target = "cpu:x86_64";
   executable.stateBytes = 256;
-  executable.states = {{"a", {}, ElementType::F32, {2, 3}, {}, 0, {}},
-                       {"b", {}, ElementType::F32, {3, 2}, {}, 64, {}},
-                       {"c", {}, ElementType::F32, {2, 2}, {}, 128, {}},
-                       {"d", {}, ElementType::F32, {2, 2}, {}, 192, {}}};
+  executable.states = {{"a", {}, ElementType::F32, {2, 3}, {}, 0, {}, {}, 0, 0, {}},
+                       {"b", {}, ElementType::F32, {3, 2}, {}, 64, {}, {}, 0, 0, {}},
+                       {"c", {}, ElementType::F32, {2, 2}, {}, 128, {}, {}, 0, 0, {}},
+                       {"d", {}, ElementType::F32, {2, 2}, {}, 192, {}, {}, 0, 0, {}}};
   executable.kernels = {{}, codeKernel(smallObject(), "product")};
   executable.kernels[0].kind = Kernel::Kind::Gemm;
   executable.kernels[0].gemm = {2, 2, 3, 3, 2, 2, 1, 0, 0, 0, false, false, true};

@@ -68,8 +68,8 @@ TEST(Memory, RefusalNamesSizesAndLargestBuffers) {
   executable.model = "giant";
   executable.stateBytes = 3 * 1024 * kMiB;
   executable.arenaBytes = 600 * kMiB;
-  executable.states = {{"small", {}, ElementType::F32, {4}, {}, 0, {}},
-                       {"embed", {}, ElementType::F32, {512, 1024, 1024}, {}, 64, {}}};
+  executable.states = {{"small", {}, ElementType::F32, {4}, {}, 0, {}, {}, 0, 0, {}},
+                       {"embed", {}, ElementType::F32, {512, 1024, 1024}, {}, 64, {}, {}, 0, 0, {}}};
   executable.kernels.resize(1);
   executable.kernels[0].name = "logits";
   executable.programs = {{"micro", {}, {}, {{0, 1, {{Space::Arena, 0, 500 * kMiB}}}}}};
