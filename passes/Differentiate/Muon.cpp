@@ -14,13 +14,25 @@ namespace {
 
 using Names = SmallVector<StringAttr>;
 
+/// A value that stands for a parameter in a product: the parameter itself, an
+/// elementwise function of it, or slices of it.
+struct Stand {
+  Value value;
+  llvm::DenseMap<StringAttr, Names> origin; // axes of slices: those of the parameter that they count
+
+  Names originalAxes(StringAttr axis) const {
+    auto found = origin.find(axis);
+    return found == origin.end() ? Names{axis} : found->second;
+  }
+};
+
 /// Axes of `parameter` that the product sums; those of `x`, which stands for it.
-FailureOr<Names> summedAxes(ContractOp product, Value x, StateOp parameter) {
-  Value other = product.getA() == x ? product.getB() : product.getA();
+FailureOr<Names> summedAxes(ContractOp product, const Stand &x, StateOp parameter) {
+  Value other = product.getA() == x.value ? product.getB() : product.getA();
   Names summed;
-  for (StringAttr axis : axesOf(x)) {
+  for (StringAttr axis : axesOf(x.value)) {
     if (axisIndex(product.getResult().getType(), axis) < 0) {
-      summed.push_back(axis);
+      summed.append(x.originalAxes(axis));
     } else if (axisIndex(tensorType(other), axis) >= 0) {
       InFlightDiagnostic diag = parameter.emitError() << "muon steps '" << parameter.getSymName()
                                                       << "' as one matrix, but its axis " << axis
@@ -32,20 +44,35 @@ FailureOr<Names> summedAxes(ContractOp product, Value x, StateOp parameter) {
   return summed;
 }
 
-/// The products that read `parameter`, itself or through elementwise functions.
-SmallVector<std::pair<ContractOp, Value>> productsOf(StateOp parameter, func::FuncOp forward) {
-  SmallVector<std::pair<ContractOp, Value>> products;
-  SmallVector<Value> work;
+/// What `user`, a reader of `x`, makes of it when that still stands for the parameter.
+std::optional<Stand> carriedOn(Operation *user, const Stand &x) {
+  if (isa<UnaryOp, BinaryOp>(user) && user->getResult(0).getType() == x.value.getType())
+    return Stand{user->getResult(0), x.origin};
+  auto take = dyn_cast<TakeOp>(user);
+  if (!take)
+    return std::nullopt;
+  Stand slices{take.getY(), x.origin};
+  Names counted;
+  for (auto axis : take.getAxes().getAsRange<StringAttr>())
+    counted.append(x.originalAxes(axis));
+  slices.origin[take.getAxisAttr()] = std::move(counted);
+  return slices;
+}
+
+/// The products that read `parameter`, and as what.
+SmallVector<std::pair<ContractOp, Stand>> productsOf(StateOp parameter, func::FuncOp forward) {
+  SmallVector<std::pair<ContractOp, Stand>> products;
+  SmallVector<Stand> work;
   for (auto get : bodyOf(forward).getOps<GetOp>())
     if (get.getState() == parameter.getSymName())
-      work.push_back(get.getResult());
+      work.push_back(Stand{get.getResult(), llvm::DenseMap<StringAttr, Names>()});
   while (!work.empty()) {
-    Value x = work.pop_back_val();
-    for (Operation *user : x.getUsers()) {
+    Stand x = work.pop_back_val();
+    for (Operation *user : x.value.getUsers()) {
       if (auto product = dyn_cast<ContractOp>(user))
         products.emplace_back(product, x);
-      else if (isa<UnaryOp, BinaryOp>(user) && user->getResult(0).getType() == x.getType())
-        work.push_back(user->getResult(0));
+      else if (std::optional<Stand> next = carriedOn(user, x))
+        work.push_back(std::move(*next));
     }
   }
   return products;
@@ -55,7 +82,7 @@ SmallVector<std::pair<ContractOp, Value>> productsOf(StateOp parameter, func::Fu
 
 FailureOr<MuonMatrix> muonMatrixOf(StateOp parameter, func::FuncOp forward) {
   std::optional<Names> in;
-  for (auto [product, x] : productsOf(parameter, forward)) {
+  for (auto &[product, x] : productsOf(parameter, forward)) {
     FailureOr<Names> summed = summedAxes(product, x, parameter);
     if (failed(summed))
       return failure();

@@ -40,8 +40,9 @@ struct Size {
 /// numbers grow with the width, so that a head keeps its size.
 class Ladder {
 public:
+  /// Where nothing grows with it, the width goes in steps of `step`.
   static absl::StatusOr<Ladder> make(lang::Model model, const std::string &width,
-                                     const std::vector<std::string> &growing);
+                                     const std::vector<std::string> &growing, int64_t step);
 
   /// At `steps` times the smallest width.
   Size at(int64_t steps) const {
@@ -66,7 +67,7 @@ private:
 };
 
 absl::StatusOr<Ladder> Ladder::make(lang::Model model, const std::string &width,
-                                    const std::vector<std::string> &growing) {
+                                    const std::vector<std::string> &growing, int64_t step) {
   Ladder ladder;
   std::vector<std::string> names{width};
   names.insert(names.end(), growing.begin(), growing.end());
@@ -80,6 +81,10 @@ absl::StatusOr<Ladder> Ladder::make(lang::Model model, const std::string &width,
                                                    model.name, " that is a number above 0"));
   for (const auto &[name, value] : ladder.start)
     ladder.divisor = name == width ? value : std::gcd(ladder.divisor, value);
+  if (ladder.start.size() == 1) {
+    ladder.start[0].second = step;
+    ladder.divisor = 1;
+  }
   ladder.model = std::move(model);
   return ladder;
 }
@@ -97,7 +102,7 @@ int64_t stepsBelow(const Ladder &ladder, int64_t target) {
   return low;
 }
 
-void print(const Ladder &ladder, int64_t target) {
+absl::Status print(const Ladder &ladder, int64_t target) {
   std::vector<std::string> header;
   for (const auto &[name, value] : ladder.settings())
     header.push_back(name);
@@ -108,6 +113,9 @@ void print(const Ladder &ladder, int64_t target) {
     if (steps < 1)
       continue;
     Size size = ladder.at(steps);
+    if (absl::StatusOr<lang::Outline> outline = lang::outlineOf(size.model); !outline.ok())
+      return absl::InvalidArgumentError(absl::StrCat("the model has no meaning at a width next to it: ",
+                                                     outline.status().message(), "; choose another --step"));
     lang::Bindings names = size.model.bindings();
     std::vector<std::string> row;
     for (const auto &[name, value] : ladder.settings())
@@ -118,6 +126,7 @@ void print(const Ladder &ladder, int64_t target) {
     table.add(row);
   }
   llvm::outs() << table.text();
+  return absl::OkStatus();
 }
 
 } // namespace
@@ -131,11 +140,18 @@ int weft::sizeCommand(int argc, const char **argv) {
                              cl::value_desc("SETTING"), cl::cat(flagCategory()));
   cl::list<std::string> growing(
       "growing",
-      cl::desc("settings that grow with the width where they are numbers (default: heads,kv,hidden)"),
+      cl::desc(
+          "settings that grow with the width where they are numbers (default: heads,kv,hidden), or none"),
       cl::CommaSeparated, cl::cat(flagCategory()));
+  cl::opt<int64_t> step("step", cl::desc("steps of the width with --growing none (default: 8)"), cl::init(8),
+                        cl::cat(flagCategory()));
   if (!parseFlags(argc, argv, "finds the width that gives a model of some depth a number of parameters",
-                  "  weft size models/san.weft --depth 8 --params 24.1M\n"))
+                  "  weft size models/san.weft --depth 8 --params 24.1M\n  weft size models/san.weft --depth "
+                  "8 --params 24.1M "
+                  "--growing none\n"))
     return kUsage;
+  if (step < 1)
+    return misuse("size", "--step: expected at least 1");
   absl::StatusOr<int64_t> target = countFrom(params);
   if (!target.ok())
     return fail(target.status());
@@ -148,9 +164,11 @@ int weft::sizeCommand(int argc, const char **argv) {
   std::vector<std::string> names(growing.begin(), growing.end());
   if (names.empty())
     names = {"heads", "kv", "hidden"};
-  absl::StatusOr<Ladder> ladder = Ladder::make((*program)->model, width, names);
+  else if (names == std::vector<std::string>{"none"})
+    names.clear();
+  absl::StatusOr<Ladder> ladder = Ladder::make((*program)->model, width, names, step);
   if (!ladder.ok())
     return fail(ladder.status());
-  print(*ladder, *target);
-  return 0;
+  absl::Status status = print(*ladder, *target);
+  return status.ok() ? 0 : fail(status);
 }
