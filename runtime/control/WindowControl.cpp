@@ -274,6 +274,8 @@ std::vector<int64_t> WindowControl::flat(bool liveOnly) const {
   return all;
 }
 
+double WindowControl::acr() const { return contextRatio(flat(false), settings.positions); }
+
 double WindowControl::executedFlops() const {
   const std::vector<int32_t> oneDocument(static_cast<size_t>(settings.positions), 0);
   std::map<int64_t, ExecutedPairs> known;

@@ -25,6 +25,7 @@ public:
   absl::Status before(Machine &machine) override;
   absl::Status rehearsed(Machine &machine, int64_t number, int64_t index) override;
   absl::StatusOr<std::string> after(Machine &machine, int64_t number) override;
+  double acr() const override;
   /// {"kind":"windows","step","acr","acr_mean","acr_live","pair_ratio","executed_flops","shares",
   ///  "levels","updates","windows"}: acr of the last step, acr_mean of the steps since the
   /// last line (training ACR), both over all heads; acr_live over those under control;

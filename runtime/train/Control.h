@@ -49,6 +49,8 @@ public:
   /// of the next. Gives a warning, or nothing.
   virtual absl::StatusOr<std::string> after(Machine &machine, int64_t number) = 0;
 
+  /// Sum of the next step's windows over heads x positions (AAH section 5.10).
+  virtual double acr() const = 0;
   /// A line for log.jsonl; means in it start anew.
   virtual OrderedJson line(int64_t step) = 0;
   virtual ControlState state() const = 0;

@@ -60,6 +60,7 @@ public:
       return observe.status();
     live.observe = *std::move(observe);
     live.control = control->copy();
+    live.control->line(0); // means start anew
     for (const StateEntry &entry : machine.executable().states)
       if (entry.role == StateEntry::Role::Control) {
         absl::StatusOr<Tensor> value = machine.readState(entry.name);
@@ -90,6 +91,13 @@ public:
       if (absl::Status status = observeBatch(machine, std::move(batch)); !status.ok())
         return status;
     return control->after(machine, number).status();
+  }
+
+  /// Of the batches so far; nothing when no controller runs.
+  std::optional<double> meanAcr() {
+    if (!control)
+      return std::nullopt;
+    return control->line(0).value("acr_mean", 1.0);
   }
 
   absl::Status restore(Machine &machine) const {
@@ -149,6 +157,8 @@ absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data, cons
     if (absl::Status status = live->after(machine, i + 1, *std::move(batch)); !status.ok())
       return status;
   }
+  if (control)
+    result.acr = live->meanAcr().value_or(control->acr());
   if (absl::Status status = live->restore(machine); !status.ok())
     return status;
   for (const RegionLoss &region : result.regions)
@@ -183,6 +193,8 @@ OrderedJson toJson(const EvalResult &result) {
                       {"targets", result.targets},
                       {"tokens", result.tokens},
                       {"seconds", result.seconds}};
+  if (result.acr)
+    json["acr"] = *result.acr;
   if (!result.regions.empty())
     json["regions"] = regionsJson(result);
   return json;

@@ -8,6 +8,7 @@
 #include "runtime/train/Control.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct EvalResult {
   int64_t targets = 0, tokens = 0;
   double seconds = 0;
   std::vector<RegionLoss> regions; // in the labels' order; empty without labels
+  std::optional<double> acr;       // of the windows that were in force, a mean over batches
 };
 
 /// Runs program `eval` over every batch of `data`: every target counts once.
@@ -40,7 +42,7 @@ struct EvalResult {
 absl::StatusOr<EvalResult> evaluate(Machine &machine, const EvalData &data,
                                     const RegionLabels *labels = nullptr, Control *control = nullptr);
 
-/// {"loss","perplexity","targets","tokens","seconds"}; with regions also
+/// {"loss","perplexity","targets","tokens","seconds"}; with a controller also "acr"; with regions also
 /// "regions": [{"name","targets","loss","share","loss_share"}].
 OrderedJson toJson(const EvalResult &result);
 /// The list under "regions". `loss` is null where a region has no target;

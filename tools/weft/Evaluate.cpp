@@ -156,8 +156,9 @@ int weft::evalCommand(int argc, const char **argv) {
     llvm::outs() << rt::dumpJson(rt::toJson(*result)) << "\n";
   else
     llvm::outs() << llvm::formatv(
-        "loss {0:F6} nats, perplexity {1:F3}, {2:N} targets, {3:N} tokens, {4:F2} s\n", result->loss,
-        result->perplexity, result->targets, result->tokens, result->seconds);
+        "loss {0:F6} nats, perplexity {1:F3}, {2:N} targets, {3:N} tokens, {4:F2} s{5}\n", result->loss,
+        result->perplexity, result->targets, result->tokens, result->seconds,
+        result->acr ? llvm::formatv(", ACR {0:F4}", *result->acr).str() : std::string());
   if (!json && regions)
     llvm::outs() << regionTable(*result);
   return 0;

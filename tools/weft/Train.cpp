@@ -124,6 +124,8 @@ absl::Status inheritFrom(const std::string &checkpoint, Program &program) {
   absl::StatusOr<rt::FreezeRecord> record = rt::readFreezeRecord(info->decisions);
   if (!record.ok())
     return record.status();
+  if (absl::Status status = checkInheritedWindows(program, checkpoint); !status.ok())
+    return status;
   record->statements.clear(); // of the other run's plans
   if (!record->frozen.empty() && program.recipe->positions > record->positions)
     return absl::InvalidArgumentError(absl::StrCat(

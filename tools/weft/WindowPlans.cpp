@@ -199,6 +199,18 @@ absl::StatusOr<std::unique_ptr<rt::WindowControl>> weft::makeWindowControl(const
   return std::make_unique<rt::WindowControl>(std::move(made));
 }
 
+absl::Status weft::checkInheritedWindows(const Program &program, const std::string &checkpoint) {
+  std::error_code ignored;
+  const bool had = std::filesystem::exists(checkpoint + "/controller.safetensors", ignored);
+  const bool has = std::any_of(program.plans.begin(), program.plans.end(),
+                               [](const lang::Plan &plan) { return !plan.windows.empty(); });
+  if (!had || has)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", checkpoint, "' was trained with windows, and no plan here gives any: add the run's own plan, or ",
+      "one with `windows file(\"RUN/windows.json\")` to keep those that it ended with"));
+}
+
 bool weft::evaluatesLive(const Program &program, const std::string &checkpoint) {
   std::error_code ignored;
   const bool decided =

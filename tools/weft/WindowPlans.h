@@ -28,6 +28,10 @@ absl::StatusOr<std::unique_ptr<rt::WindowControl>> startWindows(const Program &p
 absl::StatusOr<std::unique_ptr<rt::WindowControl>> recallWindows(const Program &program,
                                                                  const std::string &checkpoint);
 
+/// Windows are never taken away: InvalidArgument when the run that `checkpoint` belongs
+/// to had a controller and `program` gives no windows.
+absl::Status checkInheritedWindows(const Program &program, const std::string &checkpoint);
+
 /// Whether an evaluation of `checkpoint` (may be empty) needs program `observe`.
 bool evaluatesLive(const Program &program, const std::string &checkpoint);
 

@@ -246,6 +246,9 @@ TEST(WindowControl, LineAndFile) {
   EXPECT_DOUBLE_EQ(line["acr"].get<double>(), (8.0 / 128 + 1) / 2);
   EXPECT_DOUBLE_EQ(line["pair_ratio"].get<double>(), (causalPairs(8, 128) / (128 * 129 / 2) + 1) / 2);
   EXPECT_EQ(line["shares"]["8"], 0.5);
+  // Tiles of 64: full computes 12,288 pairs, a window of 8 4,096 + 64 (64 + 7); products of
+  // 2 + 3 + 4 times 8 channels, a multiply-add as two.
+  EXPECT_EQ(line["executed_flops"].get<double>(), 6 * (12288 + 4096 + 64 * 71) * 2.0 * 9 * 8);
   EXPECT_EQ(control.files().at("windows.json"), "{\"length\":128,\"windows\":[[8,8,8,8,8,8],[\"full\","
                                                 "\"full\",\"full\",\"full\",\"full\",\"full\"]]}\n");
 }

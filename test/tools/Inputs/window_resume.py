@@ -14,6 +14,7 @@ LINE = "windows adaptive [8, 16, 32, full]"
 PLANS = {
     "deep": f"{LINE} {{ topology = reuse_heads, kept = update 2, shuffle = yes }}",
     "frozen": f"{LINE} {{ topology = freeze, resolution = average(0.5), passthrough = after 11 steps }}",
+    "cached": LINE,
     "live": f"{LINE} {{ evaluation = live }}",
     "drawn": "windows random [8, 16] { redraw = yes }",
     "together": f"{LINE} {{ hierarchy = [2, 2], topology = freeze }}\n freeze 25% of block[..].attn.heads[..] at 50% of steps {{ tolerance = none }}",
@@ -51,7 +52,7 @@ for name in PLANS:
     weft(*fresh, *plan, "--out", straight)
     whole = digest(straight)
     assert {"control.safetensors", "controller.safetensors"} <= set(whole), whole
-    for stop in ((5, 6, 10, 11) if name == "deep" else (6, 9)):
+    for stop in ((5, 6, 10, 11) if name == "deep" else () if name == "cached" else (6, 9)):
         parts = f"{folder}/{name}-{stop}"
         weft(*fresh, *plan, "--until", str(stop), "--out", parts)
         if name == "given":  # what the file said is in the checkpoint
@@ -85,9 +86,18 @@ weft("weft", "train", "--resume", f"{folder}/killed")
 assert digest(f"{folder}/killed", 600) == digest(f"{folder}/long", 600)
 
 
-def loss(*arguments):
-    return json.loads(weft("weft", "eval", *arguments, "--json"))["loss"]
+def evaluated(*arguments):
+    return json.loads(weft("weft", "eval", *arguments, "--json"))
 
+
+def loss(*arguments):
+    return evaluated(*arguments)["loss"]
+
+
+# Live evaluations let the controller run on what they measure, and leave the run alone.
+assert digest(f"{folder}/live")["model.safetensors"] == digest(f"{folder}/cached")["model.safetensors"]
+both = [[line["loss"] for line in logged(f"{folder}/{name}", "eval")] for name in ("live", "cached")]
+assert len(both[0]) == 4 and both[0] != both[1], both
 
 # Evaluations use the checkpoint's windows; those of another set would give another loss.
 cached = loss(f"{folder}/deep")
@@ -99,6 +109,12 @@ plain = loss(f"{folder}/plain")
 added = {name: loss(f"{folder}/plain", "--plan", f"{folder}/plans.weft:{name}") for name in ("deep", "live", "drawn")}
 assert all(value != plain for value in added.values()), (plain, added)
 assert loss(f"{folder}/plain") == plain
+# The loss stands beside the share of context: of the checkpoint's windows, or a mean over live batches.
+assert "acr" not in evaluated(f"{folder}/plain")
+assert evaluated(f"{folder}/plain", "--plan", f"{folder}/plans.weft:drawn")["acr"] <= 0.25
+assert 0.125 <= evaluated(f"{folder}/plain", "--plan", f"{folder}/plans.weft:deep")["acr"] < 1
+shown = json.loads(weft("weft", "windows", f"{folder}/deep", "--json"))
+assert evaluated(f"{folder}/deep")["acr"] == shown["acr"]
 assert "windows" not in str(sorted(os.listdir(f"{folder}/plain")))
 
 # And trained on with one: the plan stands in the run from then on.
@@ -108,4 +124,10 @@ assert [line["step"] for line in lines] == list(range(15, 21)) and lines[0]["acr
 assert lines[-1]["acr"] < 1 and "plan deep" in open(f"{folder}/plain/run.weft").read()
 assert loss(f"{folder}/plain") != plain
 weft("weft", "train", "--resume", f"{folder}/plain", "--steps", "22")
+
+# A new run from these weights has windows, too: those of its plan, never silently none.
+start = [*fresh, "--set", "steps=3", "--from", f"{folder}/deep"]
+weft(*start, "--out", f"{folder}/bare", code=1)
+weft(*start, "--plan", f"{folder}/plans.weft:deep", "--out", f"{folder}/tuned")
+assert logged(f"{folder}/tuned", "windows")[0]["acr"] < 1
 print("windows go on exactly")
