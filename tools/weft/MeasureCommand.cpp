@@ -214,6 +214,40 @@ int measureCurves(int argc, const char **argv) {
   return flags.show(json, table.text(), chart);
 }
 
+int measureRegions(int argc, const char **argv) {
+  cl::opt<std::string> run(cl::Positional, cl::Required, cl::desc("RUN"), cl::cat(flagCategory()));
+  PictureFlags flags;
+  if (!parseFlags(argc, argv, "held-out loss of each region of the recipe at each evaluation of a run",
+                  "  weft measure regions runs/first -o regions.svg\n"))
+    return kUsage;
+  absl::StatusOr<std::vector<rt::Json>> lines = logLines(run, "eval");
+  if (!lines.ok())
+    return fail(lines.status());
+  Table table({"step", "region", "targets", "share", "loss"}, {1});
+  std::map<std::string, rt::Series> series;
+  rt::OrderedJson json = rt::OrderedJson::array();
+  for (const rt::Json &line : *lines) {
+    if (!line.contains("regions"))
+      continue;
+    json.push_back({{"step", line["step"]}, {"loss", line["loss"]}, {"regions", line["regions"]}});
+    for (const rt::Json &region : line["regions"]) {
+      const std::string name = region.value("name", "");
+      const double loss = region["loss"].is_number() ? region["loss"].get<double>() : std::nan("");
+      table.add({grouped(line["step"].get<int64_t>()), name, grouped(region["targets"].get<int64_t>()),
+                 absl::StrFormat("%.1f%%", 100 * region["share"].get<double>()), fixed(loss)});
+      series[name].name = name;
+      series[name].points.emplace_back(line["step"].get<double>(), loss);
+    }
+  }
+  if (json.empty())
+    return fail(absl::NotFoundError(absl::StrCat(
+        std::string(run), ": its log has no regions; say regions = NAME \"marker\", ... in the recipe")));
+  rt::Chart chart{"Held-out loss by region", "step", "loss (nats)", false, {}};
+  for (auto &[name, points] : series)
+    chart.series.push_back(std::move(points));
+  return flags.show(json, table.text(), chart);
+}
+
 } // namespace
 
 absl::StatusOr<std::vector<rt::Json>> weft::logLines(const std::string &run, const std::string &kind) {
@@ -235,6 +269,8 @@ int weft::measureCommand(int argc, const char **argv) {
       {"ranks", "stable and effective rank of matrices over checkpoints", measureRanks},
       {"watch", "watched parameters over steps", measureWatch},
       {"curves", "held-out loss over steps", measureCurves},
+      {"regions", "held-out loss by region over steps", measureRegions},
+      {"stream", "effective rank of a model's outputs over held-out text", measureStream},
       {"mqar", "recall of key-value pairs, by number and length", measureMqar}};
   return runAction(actions, "measure", argc, argv);
 }
