@@ -95,7 +95,8 @@ RankedTensorType LossHead::rows(int64_t count, ArrayRef<StringAttr> inner, Array
 Value LossHead::part(Value buffer, int64_t first, int64_t count) {
   auto type = cast<RankedTensorType>(buffer.getType());
   int64_t inner = type.getNumElements() / tokens;
-  if (inner == 1)
+  // By name: a row of x may be one number wide.
+  if (axesOf(type).empty() || axesOf(type).back() != channel)
     return program.view(loc, buffer, first, rows(count, {}, {}, type.getElementType()));
   return program.view(loc, buffer, first * inner, rows(count, {channel}, {inner}, type.getElementType()));
 }
