@@ -31,6 +31,20 @@ std::set<std::string> codes(const Diagnostics &diagnostics) {
   return result;
 }
 
+// Both groups: multiplying AdamW's rate alone leaves Muon at 0.02.
+TEST(Recipe, TheFactorMultipliesEveryRate) {
+  Read plain = readShipped("san"), twice = readShipped("san", {{"rate_factor", "2"}, {"portion", "25%"}});
+  ASSERT_TRUE(plain.recipe && twice.recipe) << twice.diagnostics.render(twice.sources);
+  ASSERT_EQ(twice.recipe->optimizers.size(), 2u);
+  EXPECT_DOUBLE_EQ(twice.recipe->optimizers[0].lr, 0.04);
+  EXPECT_DOUBLE_EQ(twice.recipe->optimizers[1].lr, 6e-4);
+  EXPECT_DOUBLE_EQ(plain.recipe->portion, 1);
+  EXPECT_DOUBLE_EQ(twice.recipe->portion, 0.25);
+  for (const Overrides &wrong :
+       {Overrides{{"rate_factor", "0"}}, Overrides{{"portion", "0%"}}, Overrides{{"portion", "120%"}}})
+    EXPECT_FALSE(readShipped("san", wrong).recipe) << wrong[0].second;
+}
+
 TEST(Recipe, Gpt2IsReadAsWritten) {
   Read read = readShipped("gpt2");
   ASSERT_TRUE(read.recipe) << read.diagnostics.render(read.sources);
