@@ -1,0 +1,167 @@
+"""What the experiments share: runs that go on where they were stopped, paired
+tables, and their place in docs/experiments.md."""
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def arguments(name, description, **defaults):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=defaults.get("steps"), help="steps of each run (default: %(default)s)")
+    parser.add_argument("--seeds", default=defaults.get("seeds", "1,2,3"), help="default: %(default)s")
+    parser.add_argument("--arms", help="only these, with commas; the first is compared with")
+    parser.add_argument("--out", default=os.path.join("runs", "experiments", name), help="default: %(default)s")
+    parser.add_argument("--weft", default=os.path.join(ROOT, "build", "dev", "bin", "weft"))
+    parser.add_argument("--write", action="store_true", help="put the table into docs/experiments.md")
+    return parser
+
+
+class Experiment:
+    def __init__(self, name, options):
+        self.name, self.options = name, options
+        self.seeds = [int(seed) for seed in options.seeds.split(",")]
+        self.rows = {}  # arm: {seed: result}
+        os.makedirs(options.out, exist_ok=True)
+
+    def folder(self, arm, seed):
+        return os.path.join(self.options.out, arm.replace(" ", "-"), f"seed-{seed}")
+
+    def weft(self, *words, quiet=True):
+        done = subprocess.run([self.options.weft, *words], stdout=subprocess.PIPE, text=True)
+        if done.returncode == 130:
+            sys.exit("stopped and saved; the same command goes on")
+        if done.returncode != 0:
+            sys.exit(f"failed: weft {shlex.join(words)}")
+        return done.stdout
+
+    def log(self, folder, kind):
+        lines = []
+        with open(os.path.join(folder, "log.jsonl")) as file:
+            for text in file:
+                try:
+                    line = json.loads(text)
+                except ValueError:
+                    continue  # torn by a kill
+                if line.get("kind") == kind:
+                    lines.append(line)
+        return lines
+
+    def state(self, folder):
+        """run.json of the latest checkpoint, or None."""
+        try:
+            with open(os.path.join(folder, "checkpoints", "latest")) as file:
+                latest = file.read().strip()
+            with open(os.path.join(folder, "checkpoints", latest, "run.json")) as file:
+                return json.load(file)
+        except OSError:
+            return None
+
+    def train(self, folder, begin, plans=(), until=None):
+        """Trains to the end, or to step `until`; `begin` are the words that start the run."""
+        state = self.state(folder)
+        goal = until or self.options.steps
+        stop = ["--until", str(until)] if until else []
+        if state is None or state["step"] < goal:
+            if state is None and not os.path.exists(os.path.join(folder, "run.weft")):
+                self.weft("train", *begin, "--out", folder, *stop)
+            else:
+                self.weft("train", "--resume", folder, *stop, *plans)
+        return self.result(folder)
+
+    def branch(self, trunk, folder):
+        """A copy of a run that stopped, to go on in another way."""
+        if not os.path.exists(folder):
+            shutil.copytree(trunk, folder + ".copying")
+            os.rename(folder + ".copying", folder)
+
+    def result(self, folder):
+        evaluations, state = self.log(folder, "eval"), self.state(folder)
+        result = {"loss": evaluations[-1]["loss"] if evaluations else math.nan, "tokens": state["tokens"],
+                  "seconds": state["seconds"]}
+        windows = self.log(folder, "windows")
+        if windows:
+            result["acr"] = windows[-1]["acr"]
+        return result
+
+    def note(self, arm, seed, result):
+        self.rows.setdefault(arm, {})[seed] = result
+        print(f"{arm}, seed {seed}: " + ", ".join(f"{key} {value:.4g}" for key, value in result.items()
+                                                 if isinstance(value, float)), file=sys.stderr, flush=True)
+
+    def difference(self, arm, against, key="loss"):
+        """Mean, sd and number of differences by seed."""
+        ours, theirs = self.rows[arm], self.rows[against]
+        d = [ours[seed][key] - theirs[seed][key] for seed in ours if seed in theirs]
+        return statistics.mean(d), statistics.stdev(d) if len(d) > 1 else math.nan, len(d)
+
+    def table(self, against, distinct, columns=(), floor=None):
+        """Markdown. `floor`: an arm that is the same function as `against`; its difference is noise."""
+        head = ["arm", "loss", "perplexity", "difference", "sd", "seeds", ""] + list(columns) + ["tokens", "epochs"]
+        lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        width = abs(self.difference(floor, against)[0]) if floor in self.rows else 0.0
+        for arm, results in self.rows.items():
+            losses = [result["loss"] for result in results.values()]
+            loss, first = statistics.mean(losses), next(iter(results.values()))
+            mean, sd, count = self.difference(arm, against)
+            noise = arm != against and (count < 2 or not abs(mean) >= 2 * sd or abs(mean) <= width)
+            word = "noise floor" if arm == floor else "one seed" if noise and count < 2 else "within noise" if noise else ""
+            cells = [arm, f"{loss:.4f}", f"{math.exp(loss):.3f}"]
+            cells += ["", "", str(count), ""] if arm == against else [
+                f"{mean:+.4f}", "-" if math.isnan(sd) else f"{sd:.4f}", str(count), word]
+            for column in columns:
+                values = [result[column] for result in results.values() if column in result]
+                cells.append(f"{statistics.mean(values):.4g}" if values else "-")
+            cells += [f"{first['tokens']:,}", f"{first['tokens'] / distinct:.2f}"]
+            lines.append("| " + " | ".join(cells) + " |")
+        return "\n".join(lines)
+
+    def finish(self, title, text):
+        print(text)
+        if not self.options.write:
+            return
+        path = os.path.join(ROOT, "docs", "experiments.md")
+        begin, end = f"<!-- {self.name} -->", f"<!-- end of {self.name} -->"
+        words, rest = [], iter(sys.argv[1:])
+        for word in rest:  # which binary and which folder are this machine's affair
+            if word in ("--weft", "--out"):
+                next(rest, None)
+            elif word != "--write":
+                words.append(word)
+        command = f"`tools/experiments/{self.name}{' ' if words else ''}{shlex.join(words)}`"
+        block = (f"{begin}\n## {title}\n\n{datetime.date.today()}, {machine()}, {command}\n\n{text}\n{end}\n")
+        with open(path) as file:
+            whole = file.read()
+        if begin in whole:
+            whole = whole[:whole.index(begin)] + block + whole[whole.index(end) + len(end) + 1:]
+        else:
+            whole = whole.rstrip("\n") + "\n\n" + block
+        with open(path, "w") as file:
+            file.write(whole)
+
+
+def machine():
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+        return f"{names[0]}, {len(names)} cores"
+    except (OSError, IndexError):
+        return platform.machine()
+
+
+def tokens_of(experiment, *sources):
+    return sum(json.loads(experiment.weft("data", "show", source, "--json"))["tokens"] for source in sources)
+
+
+def chosen(experiment, arms):
+    wanted = experiment.options.arms
+    return arms if wanted is None else {name: arms[name] for name in wanted.split(",")}
