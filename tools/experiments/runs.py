@@ -130,7 +130,8 @@ class Experiment:
         if not self.options.write:
             return
         path = os.path.join(ROOT, "docs", "experiments.md")
-        begin, end = f"<!-- {self.name} -->", f"<!-- end of {self.name} -->"
+        key = f"{self.name}, {self.options.steps} steps"
+        begin, end = f"<!-- {key} -->", f"<!-- end of {key} -->"
         words, rest = [], iter(sys.argv[1:])
         for word in rest:  # which binary and which folder are this machine's affair
             if word in ("--weft", "--out"):
@@ -138,7 +139,7 @@ class Experiment:
             elif word != "--write":
                 words.append(word)
         command = f"`tools/experiments/{self.name}{' ' if words else ''}{shlex.join(words)}`"
-        block = (f"{begin}\n## {title}\n\n{datetime.date.today()}, {machine()}, {command}\n\n{text}\n{end}\n")
+        block = (f"{begin}\n## {title}, {self.options.steps} steps\n\n{datetime.date.today()}, {machine()}, {command}\n\n{text}\n{end}\n")
         with open(path) as file:
             whole = file.read()
         if begin in whole:
