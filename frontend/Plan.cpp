@@ -339,8 +339,6 @@ void checkPlanAgainst(const Plan &plan, int64_t positions, int64_t microBatches,
 
 std::optional<std::string> firstUnbuilt(const Plan &plan) {
   for (const FreezeRule &rule : plan.freezes) {
-    if (rule.by == "residual_cosine")
-      return "by = residual_cosine";
     if (rule.dense)
       return "form = dense";
     for (const char *dense : {"resample", "gaussian", "dirichlet"})

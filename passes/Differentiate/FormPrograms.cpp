@@ -14,7 +14,8 @@ namespace weft {
 namespace {
 
 constexpr llvm::StringLiteral kProgramNames[] = {
-    "micro", "update", "eval", "prefill", "decode", "calibrate", "calibrate_gradient", "observe"};
+    "micro",  "update", "eval", "prefill", "decode", "calibrate", "calibrate_branch", "calibrate_gradient",
+    "observe"};
 
 /// Gives each dropout that has none the noise of the micro-step.
 void addNoise(func::FuncOp micro) {

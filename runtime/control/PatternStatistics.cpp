@@ -183,6 +183,33 @@ HeadStatistics headStatistics(const HeadInput &input) {
   return result;
 }
 
+std::vector<std::vector<float>> meanOutputs(const HeadInput &input, int64_t channels) {
+  std::vector<std::vector<float>> outputs;
+  for (const HeadDocument &document : input.documents)
+    outputs.emplace_back(static_cast<size_t>(document.length * channels));
+  RowBlock block(input);
+  std::vector<float> mean;
+  const int64_t longest = longestOf(input);
+  for (int64_t row = 0; row < longest; ++row) {
+    if (row % kBlock == 0)
+      block.load(row);
+    const std::vector<size_t> documents = block.reaching(row);
+    const int64_t first = block.firstOf(row), keys = row - first + 1;
+    mean.assign(static_cast<size_t>(keys), 0);
+    for (size_t x : documents) {
+      std::span<float> values = block.rowOf(x, row);
+      softmax(values);
+      for (size_t j = 0; j < values.size(); ++j)
+        mean[j] += values[j] / static_cast<float>(documents.size());
+    }
+    for (size_t x : documents)
+      kernelTable().sgemm(0, 0, 1, channels, keys, 1.0F, mean.data(), keys,
+                          input.documents[x].v + first * input.documents[x].valueStride,
+                          input.documents[x].valueStride, 0.0F, outputs[x].data() + row * channels, channels);
+  }
+  return outputs;
+}
+
 PatternDistances distancesTo(const HeadInput &input, const Pattern &pattern) {
   PatternDistances result;
   RowBlock block(input);

@@ -17,6 +17,8 @@ struct HeadDocument {
   const float *q = nullptr, *k = nullptr;
   int64_t queryStride = 0, keyStride = 0; // elements
   int64_t length = 0;                     // rows
+  const float *v = nullptr;               // of meanOutputs alone
+  int64_t valueStride = 0;
 };
 
 struct HeadInput {
@@ -40,6 +42,10 @@ struct HeadStatistics {
   double score = 0, forwardKl = 0, entropy = 0, recent = 0, first = 0;
 };
 HeadStatistics headStatistics(const HeadInput &input);
+
+/// What the head would give by its mean: for each document, M[i] v_x of its rows,
+/// [length, channels].
+std::vector<std::vector<float>> meanOutputs(const HeadInput &input, int64_t channels);
 
 /// Distances of A_x to a pattern, means over all rows: ||A - P||^2, KL(A || P),
 /// squared Hellinger 1 - sum sqrt(A P), total variation 1/2 sum |A - P|

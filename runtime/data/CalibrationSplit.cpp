@@ -22,8 +22,8 @@ int64_t cutOf(const TokenStream &stream, int64_t tokens) {
 }
 
 struct Cut {
-  std::shared_ptr<const TokenStream> left;
-  std::shared_ptr<const EvalData> rows;
+  std::shared_ptr<const TokenStream> left, end;
+  std::shared_ptr<const EvalData> rows; // of the end, one a batch
 };
 
 absl::StatusOr<Cut> cutRows(const TokenStream &stream, const Recipe &recipe, int64_t wanted) {
@@ -43,7 +43,7 @@ absl::StatusOr<Cut> cutRows(const TokenStream &stream, const Recipe &recipe, int
       return rows.status();
     found = rows->batches();
     if (found >= wanted)
-      return Cut{std::make_shared<const TokenStream>(stream.slice(0, cut)),
+      return Cut{std::make_shared<const TokenStream>(stream.slice(0, cut)), end,
                  std::make_shared<const EvalData>(*std::move(rows))};
   }
   return absl::InvalidArgumentError(absl::StrCat(
@@ -66,7 +66,12 @@ absl::StatusOr<CalibrationSplit> splitCalibration(const std::shared_ptr<const To
     if (!second.ok())
       return second.status();
     split.train = second->left;
-    split.budget = second->rows;
+    Recipe all = recipe;
+    all.evalRows = 0;
+    absl::StatusOr<EvalData> batches = EvalData::make(second->end, all);
+    if (!batches.ok())
+      return batches.status();
+    split.budget = std::make_shared<const EvalData>(*std::move(batches));
   }
   return split;
 }

@@ -14,7 +14,7 @@ namespace weft::rt {
 struct CalibrationSplit {
   std::shared_ptr<const TokenStream> train; // what is left
   std::shared_ptr<const EvalData> rows;     // one row a batch
-  std::shared_ptr<const EvalData> budget;   // null when not asked for
+  std::shared_ptr<const EvalData> budget;   // in batches of a step; null when not asked for
 };
 
 /// Cuts the split of `wanted` rows of recipe.positions off `train`. With 200

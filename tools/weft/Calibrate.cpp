@@ -4,7 +4,6 @@
 
 #include "tools/weft/Projections.h"
 
-#include "runtime/cpu/ThreadPool.h"
 #include "runtime/train/Feed.h"
 #include "runtime/train/Migrate.h"
 #include "runtime/train/State.h"
@@ -60,6 +59,13 @@ int64_t headsIn(const rt::Tensor &tensor) {
 
 } // namespace
 
+Calibrator::Calibrator(const Program &program, const Request &request,
+                       const std::vector<lang::HeadSite> &sites, const rt::Machine &trained,
+                       const rt::EvalData &rows, int64_t count)
+    : program(program), request(request), sites(sites), trained(trained), rows(rows), count(count),
+      pool(request.threads > 0 ? request.threads
+                               : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
+
 absl::StatusOr<std::unique_ptr<rt::Machine>> Calibrator::machineWith(const std::string &name) const {
   PipelineOptions options = shapesOf(*program.recipe);
   options.programs = {name};
@@ -113,14 +119,11 @@ absl::StatusOr<std::unique_ptr<Calibrator>> Calibrator::make(const Program &prog
   return made;
 }
 
-absl::Status Calibrator::collect(rt::Machine &machine, const std::vector<size_t> &group,
-                                 std::vector<std::vector<rt::Tensor>> &queries,
-                                 std::vector<std::vector<rt::Tensor>> &keys) {
-  absl::StatusOr<rt::BoundProgram> bound = rt::BoundProgram::bind(machine, "calibrate");
+absl::StatusOr<std::vector<Calibrator::Rows>> Calibrator::collect(const std::vector<size_t> &group) {
+  absl::StatusOr<rt::BoundProgram> bound = rt::BoundProgram::bind(*forward, "calibrate");
   if (!bound.ok())
     return bound.status();
-  queries.assign(group.size(), {});
-  keys.assign(group.size(), {});
+  std::vector<Rows> result(group.size());
   for (int64_t row = 0; row < count; ++row) {
     absl::StatusOr<rt::Batch> batch = rows.at(row);
     if (!batch.ok())
@@ -130,14 +133,48 @@ absl::Status Calibrator::collect(rt::Machine &machine, const std::vector<size_t>
     if (absl::Status status = bound->run(); !status.ok())
       return status;
     for (size_t n = 0; n < group.size(); ++n)
-      for (auto [name, into] : {std::pair(".q", &queries[n]), std::pair(".k", &keys[n])}) {
+      for (auto [name, into] :
+           {std::pair(".q", &result[n].q), std::pair(".k", &result[n].k), std::pair(".v", &result[n].v)}) {
         absl::StatusOr<const rt::Tensor *> value = bound->result(sites[group[n]].path + name);
         if (!value.ok())
           return value.status();
         into->push_back(**value);
       }
   }
-  return absl::OkStatus();
+  return result;
+}
+
+/// Head `head` of `site`, the place-th live one.
+rt::HeadInput Calibrator::inputOf(const lang::HeadSite &site, const Rows &of, int64_t head,
+                                  size_t place) const {
+  const std::vector<int64_t> live = program.freeze.liveHeads(site.path, site.heads);
+  rt::HeadInput input;
+  input.channels = of.q[0].shape.back();
+  input.window = windows.at({site.path, head});
+  input.length = rows.positions();
+  const int64_t values = of.v[0].shape.back(), queryStride = headsIn(of.q[0]) * input.channels,
+                keyStride = headsIn(of.k[0]) * input.channels, valueStride = headsIn(of.v[0]) * values,
+                keyHead = keyHeadOf(site, live, head, headsIn(of.k[0])),
+                valueHead = keyHeadOf(site, live, head, headsIn(of.v[0]));
+  for (size_t row = 0; row < documents.size(); ++row)
+    for (auto [begin, length] : documents[row])
+      input.documents.push_back(
+          {of.q[row].as<float>().data() + begin * queryStride + static_cast<int64_t>(place) * input.channels,
+           of.k[row].as<float>().data() + begin * keyStride + keyHead * input.channels, queryStride,
+           keyStride, length, of.v[row].as<float>().data() + begin * valueStride + valueHead * values,
+           valueStride});
+  return input;
+}
+
+/// The next sites whose queries, keys and values are kept together.
+std::vector<size_t> Calibrator::takeGroup(std::vector<size_t> &left) const {
+  std::vector<size_t> group;
+  for (int64_t bytes = 0; !left.empty() && (group.empty() || bytes < kKeptBytes); left.pop_back()) {
+    const lang::HeadSite &site = sites[left.back()];
+    bytes += 4 * count * rows.positions() * site.channels * (site.heads + 2 * site.kvHeads);
+    group.push_back(left.back());
+  }
+  return group;
 }
 
 absl::Status Calibrator::forEachHead(const std::function<bool(const HeadName &)> &wanted, const Body &body) {
@@ -148,43 +185,19 @@ absl::Status Calibrator::forEachHead(const std::function<bool(const HeadName &)>
         left.push_back(n);
         break;
       }
-  rt::ThreadPool pool(request.threads > 0
-                          ? request.threads
-                          : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
-  const int64_t positions = rows.positions();
   while (!left.empty()) {
-    std::vector<size_t> group;
-    for (int64_t bytes = 0; !left.empty() && (group.empty() || bytes < kKeptBytes); left.pop_back()) {
-      const lang::HeadSite &site = sites[left.back()];
-      bytes += 4 * count * positions * site.channels * (site.heads + site.kvHeads);
-      group.push_back(left.back());
-    }
-    std::vector<std::vector<rt::Tensor>> queries, keys;
-    if (absl::Status status = collect(*forward, group, queries, keys); !status.ok())
-      return status;
+    const std::vector<size_t> group = takeGroup(left);
+    absl::StatusOr<std::vector<Rows>> collected = collect(group);
+    if (!collected.ok())
+      return collected.status();
     std::vector<std::pair<HeadName, rt::HeadInput>> inputs;
     for (size_t n = 0; n < group.size(); ++n) {
       const lang::HeadSite &site = sites[group[n]];
       const std::vector<int64_t> live = program.freeze.liveHeads(site.path, site.heads);
-      for (size_t place = 0; place < live.size(); ++place) {
-        if (!wanted({site.path, live[place]}))
-          continue;
-        rt::HeadInput input;
-        input.channels = queries[n][0].shape.back();
-        input.window = windows.at({site.path, live[place]});
-        input.length = positions;
-        const int64_t queryStride = headsIn(queries[n][0]) * input.channels, stored = headsIn(keys[n][0]),
-                      keyStride = stored * input.channels,
-                      keyHead = keyHeadOf(site, live, live[place], stored);
-        for (size_t row = 0; row < documents.size(); ++row)
-          for (auto [begin, length] : documents[row])
-            input.documents.push_back(
-                {queries[n][row].as<float>().data() + begin * queryStride +
-                     static_cast<int64_t>(place) * input.channels,
-                 keys[n][row].as<float>().data() + begin * keyStride + keyHead * input.channels, queryStride,
-                 keyStride, length});
-        inputs.emplace_back(HeadName{site.path, live[place]}, std::move(input));
-      }
+      for (size_t place = 0; place < live.size(); ++place)
+        if (wanted({site.path, live[place]}))
+          inputs.emplace_back(HeadName{site.path, live[place]},
+                              inputOf(site, (*collected)[n], live[place], place));
     }
     pool.run(static_cast<int64_t>(inputs.size()), [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i)

@@ -10,7 +10,9 @@
 #include "tools/weft/Session.h"
 
 #include "runtime/control/PatternStatistics.h"
+#include "runtime/cpu/ThreadPool.h"
 #include "runtime/data/Batches.h"
+#include "runtime/train/BoundProgram.h"
 
 namespace weft {
 
@@ -38,19 +40,30 @@ public:
   };
   absl::StatusOr<std::map<HeadName, Gradients>> gradients();
 
+  /// residual_cosine: 1 - mean over tokens of the cosine between the stream behind
+  /// the branch and the same with only this head on its mean pattern.
+  absl::StatusOr<std::map<HeadName, double>> residualCosines();
+
   /// The window in force of a live head.
   int64_t windowOf(const HeadName &head) const { return windows.at(head); }
 
 private:
   Calibrator(const Program &program, const Request &request, const std::vector<lang::HeadSite> &sites,
-             const rt::Machine &trained, const rt::EvalData &rows, int64_t count)
-      : program(program), request(request), sites(sites), trained(trained), rows(rows), count(count) {}
+             const rt::Machine &trained, const rt::EvalData &rows, int64_t count);
 
   absl::StatusOr<std::unique_ptr<rt::Machine>> machineWith(const std::string &name) const;
   absl::Status readWindows();
-  absl::Status collect(rt::Machine &machine, const std::vector<size_t> &group,
-                       std::vector<std::vector<rt::Tensor>> &queries,
-                       std::vector<std::vector<rt::Tensor>> &keys);
+  /// Of one site, by row: [1, positions, heads..., channels].
+  struct Rows {
+    std::vector<rt::Tensor> q, k, v;
+  };
+  absl::StatusOr<std::vector<Rows>> collect(const std::vector<size_t> &group);
+  rt::HeadInput inputOf(const lang::HeadSite &site, const Rows &rows, int64_t head, size_t place) const;
+  std::vector<size_t> takeGroup(std::vector<size_t> &left) const;
+  std::vector<rt::Tensor> meanOutputsOf(const lang::HeadSite &site, const Rows &rows);
+  absl::Status compareStreams(rt::BoundProgram &branch, const std::vector<size_t> &group,
+                              const std::vector<std::vector<rt::Tensor>> &means, int64_t row,
+                              std::map<HeadName, double> &cosines);
 
   const Program &program;
   const Request &request;
@@ -59,6 +72,7 @@ private:
   const rt::EvalData &rows;
   int64_t count;
   std::unique_ptr<rt::Machine> forward;
+  rt::ThreadPool pool;
   std::map<HeadName, int64_t> windows;
   std::vector<std::vector<std::pair<int64_t, int64_t>>> documents; // by row: start, length
 };

@@ -44,7 +44,7 @@ private:
 
   void listCandidates();
   absl::Status calibrate();
-  absl::Status scoreByGradients();
+  absl::Status scoreFurther();
   void choose();
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patternsOf(const std::vector<rt::NamedHead> &heads);
   absl::Status install(const std::vector<rt::NamedHead> &heads);
@@ -117,11 +117,18 @@ absl::Status Decider::calibrate() {
                                 candidate.scores["forward_kl"] = result.statistics.forwardKl;
                                 measured[head] = std::move(result);
                               });
-  return status.ok() ? scoreByGradients() : status;
+  return status.ok() ? scoreFurther() : status;
 }
 
-absl::Status Decider::scoreByGradients() {
+absl::Status Decider::scoreFurther() {
   std::vector<std::string> needed = rt::scoresNeeded(rule.by);
+  if (std::count(needed.begin(), needed.end(), "residual_cosine")) {
+    absl::StatusOr<std::map<HeadName, double>> cosines = calibrator->residualCosines();
+    if (!cosines.ok())
+      return cosines.status();
+    for (rt::HeadCandidate &candidate : candidates)
+      candidate.scores["residual_cosine"] = (*cosines)[{candidate.site, candidate.head}];
+  }
   const bool wanted = std::any_of(needed.begin(), needed.end(), [](const std::string &word) {
     return word == "qk_gradient" || word == "gate_taylor";
   });
@@ -146,8 +153,10 @@ void Decider::choose() {
   selection.perSite = rule.perLayer;
   selection.groups = rule.kvGroups;
   selection.seed = seed();
-  const bool listed = rule.amount == Rule::Amount::Named || rule.amount == Rule::Amount::File;
-  if (rule.amount == Rule::Amount::Share)
+  // Heads that a list, a file or the first of several events named.
+  const bool listed =
+      rule.amount == Rule::Amount::Named || rule.amount == Rule::Amount::File || !progress.planned.empty();
+  if (rule.amount == Rule::Amount::Share && !listed)
     selection.share = rule.share;
   else
     selection.count = listed ? static_cast<int64_t>(candidates.size()) : rule.count;

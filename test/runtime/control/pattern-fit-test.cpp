@@ -81,6 +81,10 @@ TEST(PatternFit, FindsKnownPatterns) {
       EXPECT_EQ(*std::max_element(fit.pattern.a.begin(), fit.pattern.a.end()), 0) << known.name;
       EXPECT_EQ(*std::max_element(fit.pattern.r.begin(), fit.pattern.r.end()), 0) << known.name;
       EXPECT_GE(*std::min_element(fit.pattern.a.begin(), fit.pattern.a.end()), -40);
+      double slope = 0; // of a, which the gauge takes out
+      for (size_t j = 0; j < 40; ++j)
+        slope += (static_cast<double>(j) - 19.5) * static_cast<double>(fit.pattern.a[j]) / 5330;
+      EXPECT_NEAR(slope, 0, 1e-5) << known.name;
     }
 }
 

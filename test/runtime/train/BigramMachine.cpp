@@ -26,14 +26,23 @@ BigramMachine::BigramMachine(const BigramOptions &options) : options(options) {
   description.target = "test";
   description.build = "test";
   auto entry = [&](const char *name, StateEntry::Role role, InitRule init = {}) {
-    description.states.push_back({name, role, type, {v, v}, {"vocab", "next"}, 0, init});
+    description.states.push_back({name, role, type, {v, v}, {"vocab", "next"}, 0, init, {}, 0, 0, {}});
   };
   entry("table", StateEntry::Role::Parameter, options.init);
   entry("grad/table", StateEntry::Role::Gradient);
   entry("adamw.m/table", StateEntry::Role::Moment);
   entry("adamw.v/table", StateEntry::Role::Moment);
-  description.states.push_back(
-      {"cache/seen", StateEntry::Role::Cache, type, {1, options.context}, {"batch", "cache"}, 0, {}});
+  description.states.push_back({"cache/seen",
+                                StateEntry::Role::Cache,
+                                type,
+                                {1, options.context},
+                                {"batch", "cache"},
+                                0,
+                                {},
+                                {},
+                                0,
+                                0,
+                                {}});
   for (const StateEntry &e : description.states)
     state[e.name] = Tensor(e.type, e.shape);
 

@@ -1,4 +1,4 @@
-"""freeze.py MODELS FOLDER: heads that a plan freezes or prunes while a model trains."""
+"""freeze.py MODELS TEXT NUMPY FOLDER: heads that a plan freezes or prunes while a model trains."""
 
 import hashlib
 import json
@@ -9,9 +9,10 @@ import struct
 import subprocess
 import sys
 
-models, folder = sys.argv[1:]
+models, text, numpy, folder = sys.argv[1:]
 nano = f"{models}/nano.weft"
-fresh = ["weft", "train", nano, "--set", "heads=4", "--set", "log=every 1 steps", "--set", "steps=40", "--set", "batch=2 x 64"]
+fresh = ["weft", "train", nano, "--set", "heads=4", "--set", "log=every 1 steps", "--set", "steps=40", "--set", "batch=2 x 64",
+         "--set", f"data={text}", "--set", "held_out=last 10%"]
 
 
 def run(*arguments, code=0):
@@ -136,8 +137,40 @@ assert digest(parts) == digest(trigger)
 everything = train("every", "freeze 100% of block[..].attn.heads[..] at 50% of steps { tolerance = none }")
 check_run(everything, frozen=8)
 
+budget = train("budget", quarter.replace("25%", "50%").replace("none }", "none, schedule = budget(100%) }"))
+check_run(budget, frozen=4)
+tries = lines(budget, "freeze_budget")
+assert [entry["step"] for entry in tries] == [20, 21, 22, 23] and all(entry["installed"] for entry in tries), tries
+assert abs(tries[-1]["spent"] + tries[-1]["rise"] - sum(entry["rise"] for entry in tries)) < 1e-9
+parts = train("budget2", quarter.replace("25%", "50%").replace("none }", "none, schedule = budget(100%) }"), "--until", "22")
+run("weft", "train", "--resume", parts)
+assert digest(parts) == digest(budget)
+
+# Windows that a controller chooses: a frozen head keeps its own for good, the rest stay under control.
+both = "windows adaptive [8, 16, 32, full] { every = 2 steps }\n" + quarter
+windowed = train("windowed", both)
+decisions = check_run(windowed, frozen=2)
+assert all(window in (8, 16, 32, 64, 2147483647) or window < 64
+           for site in decisions["frozen"].values() for window in site["windows"]), decisions
+parts = train("windowed2", both, "--until", "23")
+run("weft", "train", "--resume", parts)
+assert digest(parts) == digest(windowed)
+fixed = train("fixed", "windows 16\n" + quarter)
+assert all(window <= 16 for site in check_run(fixed, frozen=2)["frozen"].values() for window in site["windows"])
+
+# Every score against PyTorch, densely, on the rows that the run left out.
+for by, numbers in (("gradient_veto", 48), ("residual_cosine", 40)):
+    exact = train(f"exact_{by}", quarter.replace("none }", f"none, by = {by} }}"), "--set", "held_out=none", "--until", "20")
+    os.makedirs(f"{exact}-20")
+    os.system(f"cp -r {checkpoint(exact, 20)} {exact}-20/")  # the decision replaces it
+    run("weft", "train", "--resume", exact, "--until", "21")
+    (entry,) = lines(exact, "freeze")
+    done = subprocess.run(["/usr/bin/python3", f"{numpy}/calibrate_nano.py", f"{exact}-20/step-00000020", text, "16", "64"],
+                          input=json.dumps(entry), capture_output=True, text=True)
+    assert done.returncode == 0 and f"compared {numbers}" in done.stdout, done
+
 # Selectors and patterns.
-for by in ("forward_kl", "qk_gradient", "rank_sum", "gradient_veto", "gate_taylor", "random(matched)", "random(unmatched)"):
+for by in ("forward_kl", "residual_cosine", "qk_gradient", "rank_sum", "gradient_veto", "gate_taylor", "random(matched)", "random(unmatched)"):
     name = re.sub(r"\W", "_", by)
     done = train(name, quarter.replace("none }", f"none, by = {by} }}"), "--until", "20")
     run("weft", "train", "--resume", done, "--until", "22")
@@ -146,6 +179,10 @@ for by in ("forward_kl", "qk_gradient", "rank_sum", "gradient_veto", "gate_taylo
 for pattern in ("sharp", "uniform", "structured", "zero"):
     done = train(pattern, quarter.replace("none }", f"none, pattern = {pattern} }}"))
     check_run(done, frozen=0 if pattern == "zero" else 2, pruned=2 if pattern == "zero" else 0)
+
+# What a checkpoint lost, an executable compiled from it lacks.
+run("weft", "compile", straight, "--emit", "exe", "-o", f"{folder}/frozen.exe")
+assert "eval" in run("weft", "run", f"{folder}/frozen.exe")
 
 # A finished run: weft freeze and weft plan apply give a run that goes on.
 plain = f"{folder}/plain"
@@ -156,16 +193,16 @@ assert 1 <= sum(len(site["heads"]) for site in half["frozen"].values()) <= 4
 run("weft", "eval", f"{folder}/half")
 run("weft", "plan", "apply", plain, plan("two", "prune 2 of block[..].attn.heads[..] at 50% of steps"), "--out", f"{folder}/two")
 run("weft", "train", "--resume", f"{folder}/two", "--steps", "42")
-run("weft", "train", nano, "--set", "heads=4", "--set", "steps=2", "--set", "batch=2 x 64", "--from", straight, "--out", f"{folder}/tuned")
+run(*fresh, "--set", "steps=2", "--from", straight, "--out", f"{folder}/tuned")
 tuned = json.load(open(f"{checkpoint(f'{folder}/tuned', 2)}/run.json"))["decisions"]["freeze"]
 assert tuned["frozen"] == json.load(open(f"{checkpoint(straight)}/run.json"))["decisions"]["freeze"]["frozen"]
 
 # Errors that a user will make.
 with open(f"{folder}/short.txt", "w") as file:
     file.write("It is a truth. " * 500)
-text = run(*fresh, "--set", "batch=2 x 2048", "--set", "held_out=none", "--set", f"data={folder}/short.txt", "--plan",
+refusal = run(*fresh, "--set", "batch=2 x 2048", "--set", "held_out=none", "--set", f"data={folder}/short.txt", "--plan",
            plan("short", quarter), "--out", f"{folder}/x", code=1)
-assert "16 rows of 2048" in text, text
-text = run(*fresh, "--plan", plan("dense", quarter.replace("none }", "none, form = dense }")), "--out", f"{folder}/x", code=1)
-assert "form = dense" in text, text
+assert "16 rows of 2048" in refusal, refusal
+refusal = run(*fresh, "--plan", plan("dense", quarter.replace("none }", "none, form = dense }")), "--out", f"{folder}/x", code=1)
+assert "form = dense" in refusal, refusal
 print("fine")
