@@ -14,10 +14,10 @@
 
 #include "passes/Unroll/Passes.h"
 #include "passes/Unroll/Scope.h"
+#include "passes/Unroll/Windows.h"
 
 #include "dialects/Weft/Weft.h"
 
-#include <limits>
 #include <set>
 
 namespace weft {
@@ -29,8 +29,6 @@ using namespace mlir;
 using namespace weft;
 
 namespace {
-
-constexpr int32_t kFull = std::numeric_limits<int32_t>::max();
 
 class Unroller {
 public:
@@ -51,7 +49,6 @@ private:
   LogicalResult unrollBranch(BranchOp op, IRMapping &mapping);
   LogicalResult unrollParam(ParamOp op, IRMapping &mapping);
   LogicalResult unrollAttend(AttendOp op, IRMapping &mapping);
-  bool readsWindows();
   Value windowState(Location loc, RankedTensorType type);
   LogicalResult unrollRope(RopeOp op, IRMapping &mapping);
   FailureOr<Operation *> cloneSized(Operation &op, IRMapping &mapping);
@@ -205,19 +202,14 @@ LogicalResult Unroller::unrollParam(ParamOp op, IRMapping &mapping) {
   return success();
 }
 
-/// Whether a plan decides about the windows of this path while it runs.
-bool Unroller::readsWindows() {
-  auto sites = module->getAttrOfType<ArrayAttr>("weft.window_state");
-  return sites && llvm::is_contained(sites, builder.getStringAttr(path));
-}
-
 /// The windows of this path as state, without bound until a plan sets them.
 Value Unroller::windowState(Location loc, RankedTensorType type) {
   std::string name = (kControlWindows + path).str();
   if (!module.lookupSymbol(name)) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointAfter(lastState ? lastState : model);
-    auto init = InitAttr::get(builder.getContext(), InitKind::Constant, builder.getF64FloatAttr(kFull), {});
+    auto init =
+        InitAttr::get(builder.getContext(), InitKind::Constant, builder.getF64FloatAttr(kFullWindow), {});
     lastState = StateOp::create(builder, loc, name, Role::Control, type, init, IntegerAttr());
   }
   return read(loc, name, type);
@@ -230,27 +222,18 @@ LogicalResult Unroller::unrollAttend(AttendOp op, IRMapping &mapping) {
   FailureOr<Attribute> scale = numberAttr(op, op.getScale());
   if (!window || failed(scale))
     return failure();
-  bool full = window->kind == lang::Value::Kind::Full || window->number >= kFull;
+  bool full = window->kind == lang::Value::Kind::Full || window->number >= kFullWindow;
   if (!full && (!window->isWhole() || window->number < 1))
     return op.emitError("expects a window of at least 1 key, the query's own, but got ")
            << window->text() << " in " << path;
-  SmallVector<int32_t> windows(static_cast<size_t>(heads),
-                               full ? kFull : static_cast<int32_t>(window->number));
-  if (auto plan = module->getAttrOfType<DictionaryAttr>("weft.windows"))
-    if (auto given = plan.getAs<DenseI32ArrayAttr>(path)) {
-      if (given.size() != heads)
-        return op.emitError("expects one window a head, ")
-               << heads << " in " << path << ", but the plan gives " << given.size();
-      windows.assign(given.asArrayRef().begin(), given.asArrayRef().end());
-      for (auto [head, keys] : llvm::enumerate(windows))
-        if (keys < 1)
-          return op.emitError("expects windows of at least 1 key, the query's own, but the plan gives ")
-                 << keys << " to head " << head << " of " << path;
-    }
+  FailureOr<SmallVector<int32_t>> windows =
+      plannedWindows(op, path, heads, full ? kFullWindow : static_cast<int32_t>(window->number));
+  if (failed(windows))
+    return failure();
   Location loc = inScope(path, op.getLoc());
   auto listType = RankedTensorType::get({heads}, builder.getI32Type());
-  Value list = readsWindows() ? windowState(loc, listType)
-                              : Value(IntegersOp::create(builder, loc, listType, windows));
+  Value list = readsWindows(module, path) ? windowState(loc, listType)
+                                          : Value(IntegersOp::create(builder, loc, listType, *windows));
   auto sizedOp = AttendOp::create(builder, loc, q, mapping.lookup(op.getK()), mapping.lookup(op.getV()), list,
                                   mapping.lookup(op.getDocStart()), Value(), Value(), *scale, FormulaAttr(),
                                   DenseI32ArrayAttr());
