@@ -45,7 +45,7 @@ const Written kTiny{"tiny", "tiny", {{"depth", "2"}}, 70};
 const Written kSan{
     "san",
     "san",
-    {{"vocab", "40"}, {"dim", "24"}, {"depth", "2"}, {"heads", "4"}, {"kv", "2"}, {"head", "6"}},
+    {{"vocab", "40"}, {"dim", "24"}, {"depth", "2"}, {"heads", "6"}, {"kv", "2"}, {"head", "6"}},
     19};
 
 /// A compiled module and the state that it starts from.
@@ -168,7 +168,7 @@ void checkAgainstWritten(const Written &written, const HeadDecisions &decisions,
                          int64_t vocab) {
   std::map<std::string, std::vector<int32_t>> windows;
   for (const auto &[site, frozen] : decisions.frozen) {
-    windows[site].assign(4, kFull);
+    windows[site].assign(headAxes == 2 ? 6 : 4, kFull); // of kSan, of kTiny
     for (size_t i = 0; i < frozen.heads.size(); ++i)
       windows[site][static_cast<size_t>(frozen.heads[i])] = frozen.windows[i];
   }
@@ -201,15 +201,15 @@ TEST(Frozen, UniformPatternsAreAttentionWithoutQueries) {
   HeadDecisions ragged;
   ragged.frozen["block.0.attn"] = {{1}, {5}};
   ragged.pruned["block.0.attn"] = {2};
-  ragged.frozen["block.1.attn"] = {{0, 2, 3}, {kFull, 4, 1}};
+  ragged.frozen["block.1.attn"] = {{0, 3, 4, 5}, {kFull, 4, 1, 9}};
   checkAgainstWritten(kSan, ragged, 2, 40);
   HeadDecisions own;
   own.frozen["block.0.attn"] = {{0, 3}, {3, kFull}};
   own.frozen["block.1.attn"] = {{0, 1, 2, 3}, {kFull, 7, 2, 70}};
   checkAgainstWritten(kTiny, own, 1, 256);
   HeadDecisions pruned;
-  pruned.pruned["block.0.attn"] = {0, 1};
-  pruned.frozen["block.0.attn"] = {{2, 3}, {kFull, kFull}};
+  pruned.pruned["block.0.attn"] = {0, 1, 2};
+  pruned.frozen["block.0.attn"] = {{3, 5}, {kFull, kFull}};
   checkAgainstWritten(kSan, pruned, 2, 40);
 }
 
@@ -270,7 +270,7 @@ llvm::json::Object caseOf(Built &built, const HeadDecisions &decisions, ArrayRef
 // gradient of a pattern that is a part of an entry.
 TEST(Frozen, AgreesWithPyTorch) {
   HeadDecisions decisions;
-  decisions.frozen["block.0.attn"] = {{0, 2, 3}, {kFull, 4, 9}, true};
+  decisions.frozen["block.0.attn"] = {{0, 3, 4, 5}, {kFull, 4, 9, 3}, true};
   decisions.frozen["block.1.attn"] = {{1}, {6}, true};
   decisions.pruned["block.1.attn"] = {2};
   Built built = build(kSan, decisions, interpreted({"micro"}));
@@ -352,7 +352,7 @@ TEST(Frozen, MachineCodeAgreesWithTheInterpreter) {
   checkOnCpu(kTiny, share({2}, {}, false), 256);
   checkOnCpu(kTiny, share({0, 1, 2, 3}, {}, true), 256);
   checkOnCpu(kTiny, share({3}, {0, 1}, true), 256);
-  checkOnCpu(kSan, share({0, 2, 3}, {}, true), 40);
+  checkOnCpu(kSan, share({0, 3, 4, 5}, {}, true), 40);
   checkOnCpu(kSan, share({1}, {0}, false), 40);
 }
 
@@ -362,7 +362,7 @@ TEST(Frozen, EveryPassBehindKeepsTheModel) {
   VerifyReport report;
   PipelineOptions options = interpreted({"micro", "eval", "decode"});
   options.stage = Stage::Kernels;
-  build(kSan, share({0, 2, 3}, {}, true), options, {},
+  build(kSan, share({0, 3, 4, 5}, {}, true), options, {},
         [&](PassManager &manager) { verifyEachPass(manager, report); });
   const PassVerdict *fault = report.firstFault();
   EXPECT_FALSE(fault) << fault->text();
@@ -373,7 +373,7 @@ TEST(Frozen, EveryPassBehindKeepsTheModel) {
 
 // One token of the first row at a time: a frozen head caches values alone.
 TEST(Frozen, DecodingEqualsPrefill) {
-  Built built = build(kSan, share({0, 2, 3}, {}, false), interpreted({"prefill", "decode"}));
+  Built built = build(kSan, share({0, 3, 4, 5}, {}, false), interpreted({"prefill", "decode"}));
   for (auto &[name, array] : built.states)
     if (StringRef(name).starts_with("pattern/"))
       array.data = drawUniform(5, name, array.data.size(), -4, 0);
