@@ -14,9 +14,9 @@ steps = 6
 
 
 def weft(*arguments):
-    return subprocess.run(["weft", *arguments], check=True, capture_output=True).stdout
-
-
+    done = subprocess.run(["weft", *arguments], capture_output=True)
+    assert done.returncode == 0, done
+    return done.stdout
 
 
 def logits_in(path):
