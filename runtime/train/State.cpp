@@ -11,17 +11,25 @@
 namespace weft::rt {
 
 absl::Status initializeState(Machine &machine, uint64_t seed) {
+  // One block serves all entries: memory that was touched before costs a tenth of new pages.
+  Tensor whole;
   for (const StateEntry &entry : machine.executable().states) {
     if (entry.role != StateEntry::Role::Parameter && entry.role != StateEntry::Role::Table)
       continue;
     // A slice starts as it does in the whole: heads that a plan leaves start alike.
-    Tensor whole(entry.type, wholeShape(entry));
+    whole.type = entry.type;
+    whole.shape = wholeShape(entry);
+    whole.bytes.resize(static_cast<size_t>(whole.elements()) * sizeOf(whole.type));
     if (absl::Status status = initialize(whole, entry.init, entry.name, seed); !status.ok())
       return absl::Status(status.code(), absl::StrCat("'", entry.name, "': ", status.message()));
-    absl::StatusOr<Tensor> value = sliceFor(entry, whole);
-    if (!value.ok())
-      return value.status();
-    if (absl::Status status = machine.writeState(entry.name, *value); !status.ok())
+    absl::Status status;
+    if (entry.fullShape.empty()) {
+      status = machine.writeState(entry.name, whole);
+    } else {
+      absl::StatusOr<Tensor> value = sliceFor(entry, whole);
+      status = value.ok() ? machine.writeState(entry.name, *value) : value.status();
+    }
+    if (!status.ok())
       return status;
   }
   for (const StateEntry &entry : machine.executable().states)
