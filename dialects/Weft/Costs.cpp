@@ -209,7 +209,8 @@ Cost MixGradValueOp::getCost() {
 }
 Cost MixGradPatternOp::getCost() {
   double pairs = mixPairs(getOut(), tensorType(getV()).getDimSize(1), getWindows());
-  return costOf(*this, 2 * pairs * channels(getOut()), 5 * pairs + 2 * (elements(getA()) + elements(getOut())));
+  return costOf(*this, 2 * pairs * channels(getOut()),
+                5 * pairs + 2 * (elements(getA()) + elements(getOut())));
 }
 
 //===----------------------------------------------------------------------===//
