@@ -150,6 +150,14 @@ parts = train("budget2", quarter.replace("25%", "50%").replace("none }", "none, 
 run("weft", "train", "--resume", parts)
 assert digest(parts) == digest(budget)
 
+# A budget that nothing fits: every group is tried and left as it was, bit for bit.
+tight = "freeze 50% of block[..].attn.heads[..] at 50% of steps { tolerance = none, pattern = uniform, order = highest, schedule = budget(0.001%) }"
+left = train("left", tight)
+check_run(left, frozen=0)
+assert [entry["installed"] for entry in lines(left, "freeze_budget")] == [False] * 20
+never = train("never", tight.replace("at 50%", "at 100%"))
+assert digest(left)[:2] == digest(never)[:2]
+
 # Windows that a controller chooses: a frozen head keeps its own for good, the rest stay under control.
 both = "windows adaptive [8, 16, 32, full] { every = 2 steps }\n" + quarter
 windowed = train("windowed", both)
