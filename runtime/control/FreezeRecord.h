@@ -52,7 +52,7 @@ struct FreezeRecord {
   int64_t positions = 0;                              // T of the patterns, 0 without any
   std::map<std::string, FrozenHeads> frozen;          // by site
   std::map<std::string, std::vector<int64_t>> pruned; // by site, ascending
-  std::map<std::string, FreezeProgress> statements; // by PLAN/NUMBER of the statement in it
+  std::map<std::string, FreezeProgress> statements;   // by PLAN/NUMBER of the statement in it
   Json events = Json::array();                        // reports, oldest first
 
   bool empty() const { return frozen.empty() && pruned.empty(); }
