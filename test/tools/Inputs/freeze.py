@@ -126,6 +126,14 @@ start = train("start", f'prune file("{straight}/heads.json") at step 0')
 check_run(start, frozen=0, pruned=2)
 refrozen = train("refrozen", f'freeze file("{straight}/heads.json") at 50% of steps')
 assert check_run(refrozen, frozen=2)["frozen"] == check_run(straight, frozen=2)["frozen"]
+# Patterns of another run's checkpoint, for heads that the plan names: no calibration.
+frozen = check_run(straight, frozen=2)["frozen"]
+given = train("given", "\n".join(
+    f"freeze block[{site.split('.')[1]}].attn.heads[{', '.join(map(str, heads['heads']))}] at step 0 "
+    f'{{ pattern = file("{checkpoint(straight)}/control.safetensors"), negligible = 0 }}' for site, heads in frozen.items()))
+check_run(given, frozen=2)
+tables = [open(f"{checkpoint(path)}/control.safetensors", "rb").read()[-2 * 4 * 64 * 2 :] for path in (given, straight)]
+assert tables[0] == tables[1]
 trained = train("trained", quarter.replace("none }", "none, patterns = trained }"))
 check_run(trained, frozen=2)
 assert any(name.startswith("pattern/") for name in shapes(trained)), shapes(trained)
