@@ -31,10 +31,12 @@ absl::Status readFrozen(const Json &sites, FreezeRecord &record) {
       return status;
     if (absl::Status status = readNumbers(fields, "windows", frozen.windows); !status.ok())
       return status;
-    if (frozen.heads.empty() || frozen.heads.size() != frozen.windows.size() ||
-        !std::is_sorted(frozen.heads.begin(), frozen.heads.end()))
-      return absl::DataLossError(
-          absl::StrCat(kWhat, ": frozen heads of '", site, "': expected rising numbers and a window each"));
+    const bool rising =
+        std::ranges::adjacent_find(frozen.heads, std::greater_equal<>()) == frozen.heads.end();
+    if (frozen.heads.empty() || frozen.heads.front() < 0 || !rising ||
+        frozen.heads.size() != frozen.windows.size() || std::ranges::min(frozen.windows) < 1)
+      return absl::DataLossError(absl::StrCat(kWhat, ": frozen heads of '", site,
+                                              "': expected rising numbers and a window of at least 1 each"));
     frozen.trained = fields.value("trained", false);
     record.frozen[site] = std::move(frozen);
   }

@@ -101,7 +101,12 @@ absl::Status copyControl(Machine &machine, const std::string &path) {
     if (entry.role != StateEntry::Role::Control)
       continue;
     absl::Status status;
-    if (!file || !file->tensors().contains(entry.name)) {
+    const bool held = file && file->tensors().contains(entry.name);
+    if (!held && entry.name.starts_with("pattern/")) {
+      status =
+          absl::DataLossError(absl::StrCat("'", path, "': tensor '", entry.name, "' not found, but ",
+                                           "the checkpoint's decisions froze these heads; restore the file"));
+    } else if (!held) {
       status = startControl(machine, entry);
     } else if (const std::vector<int64_t> &shape = file->tensors().at(entry.name).shape;
                shape != entry.shape) {

@@ -1,11 +1,22 @@
 //===- Feed.cpp - A batch through a program ---------------------*- C++ -*-===//
 #include "runtime/train/Feed.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
 namespace weft::rt {
 
 absl::Status setBatch(BoundProgram &program, Batch batch) {
   const std::pair<const char *, Tensor *> ports[] = {
       {"tokens", &batch.tokens}, {"targets", &batch.targets}, {"doc_start", &batch.docStart}};
+  // A zero would train as if it were meant.
+  for (const Port &port : program.program().inputs)
+    if (port.name != "noise" &&
+        std::ranges::none_of(ports, [&](auto &fed) { return port.name == fed.first; }))
+      return absl::UnimplementedError(
+          absl::StrCat("the model reads input `", port.name,
+                       "`, which data does not give: expected tokens and targets alone; leave it out"));
   // A model without attention reads no doc_start, and has no such port.
   for (auto [name, tensor] : ports)
     if (program.hasInput(name))

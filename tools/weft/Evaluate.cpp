@@ -20,6 +20,7 @@
 #include <bit>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 using namespace weft;
 namespace cl = llvm::cl;
@@ -175,8 +176,16 @@ static absl::StatusOr<std::vector<int32_t>> promptTokens(const Program &program,
   if (!stream)
     return absl::NotFoundError(absl::StrCat(file, ": can't be read; expected token ids as numbers"));
   std::vector<int32_t> tokens;
-  for (int32_t id; stream >> id;)
-    tokens.push_back(id);
+  lang::Bindings names = program.model.bindings();
+  auto vocab = names.find("vocab");
+  const int64_t bound =
+      vocab == names.end() ? std::numeric_limits<int32_t>::max() : static_cast<int64_t>(vocab->second.number);
+  for (int64_t id; stream >> id;) {
+    if (id < 0 || id >= bound)
+      return absl::InvalidArgumentError(absl::StrCat(
+          file, ": number ", tokens.size() + 1, ": expected an id from 0 to ", bound - 1, ", found ", id));
+    tokens.push_back(static_cast<int32_t>(id));
+  }
   if (!stream.eof())
     return absl::InvalidArgumentError(absl::StrCat(
         file, ": expected whole numbers, found something else after ", tokens.size(), " of them"));

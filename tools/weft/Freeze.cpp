@@ -158,8 +158,10 @@ std::vector<rt::NamedHead> weft::groupOf(const Rule &rule, const rt::FreezeProgr
                          : rule.schedule == Rule::Schedule::Budget
                              ? std::min(kBudgetGroups, std::max<int64_t>(count, 1))
                              : 1;
+  // Of a schedule that was edited since, more may be installed than it has groups.
+  const int64_t installed = std::clamp<int64_t>(progress.installed, 0, groups);
   const auto begin = progress.planned.begin();
-  return {begin + count * progress.installed / groups, begin + count * (progress.installed + 1) / groups};
+  return {begin + count * installed / groups, begin + count * std::min(installed + 1, groups) / groups};
 }
 
 bool weft::isLastGroup(const Rule &rule, const rt::FreezeProgress &progress) {

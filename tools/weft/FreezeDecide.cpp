@@ -195,9 +195,17 @@ absl::StatusOr<std::map<HeadName, rt::Pattern>> Decider::patternsOf(const std::v
   const auto length = static_cast<size_t>(context.program.recipe->positions);
   for (const rt::NamedHead &head : heads) {
     const HeadName name{head.site, head.head};
-    patterns[name] = rule.pattern == "uniform"
-                         ? rt::Pattern{std::vector<float>(length), std::vector<float>(length), rt::kNoWindow}
-                         : measured.at(name).fit.pattern;
+    if (rule.pattern == "uniform") {
+      patterns[name] = {std::vector<float>(length), std::vector<float>(length), rt::kNoWindow};
+      continue;
+    }
+    auto found = measured.find(name);
+    if (found == measured.end())
+      return absl::FailedPreconditionError(
+          absl::StrCat("head ", head.head, " of ", head.site,
+                       " is to be frozen, but was not measured: the plan is another than the one the run's "
+                       "heads were chosen by; restore it, or begin anew with weft train --from"));
+    patterns[name] = found->second.fit.pattern;
   }
   if (rule.pattern != "structured")
     return patterns;

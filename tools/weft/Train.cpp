@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <cmath>
 #include <ctime>
 #include <filesystem>
 
@@ -103,11 +104,16 @@ int report(rt::Console &console, const rt::TrainSummary &summary, const rt::RunD
     console.line(llvm::formatv("held out: loss {0:F4}, perplexity {1:F2}, over {2:N} targets",
                                summary.eval->loss, summary.eval->perplexity, summary.eval->targets)
                      .str());
-  console.line(llvm::formatv(
-                   "step {0}/{1}: loss {2:F4}, {3:N} tokens, {4:F0} tokens/s, {5:F1} s{6}", summary.step,
-                   summary.totalSteps, summary.loss, summary.tokens, summary.tokensPerSecond, summary.seconds,
-                   summary.skipped ? absl::StrCat(", ", summary.skipped, " steps skipped") : std::string())
-                   .str());
+  if (std::isnan(summary.loss) && summary.tokensPerSecond == 0)
+    console.line(
+        llvm::formatv("step {0}/{1}: nothing was left to do", summary.step, summary.totalSteps).str());
+  else
+    console.line(
+        llvm::formatv("step {0}/{1}: loss {2:F4}, {3:N} tokens, {4:F0} tokens/s, {5:F1} s{6}", summary.step,
+                      summary.totalSteps, summary.loss, summary.tokens, summary.tokensPerSecond,
+                      summary.seconds,
+                      summary.skipped ? absl::StrCat(", ", summary.skipped, " steps skipped") : std::string())
+            .str());
   console.line("run directory " + run.path() + ", IR after each pass in " + run.trail() + ", checkpoint " +
                summary.checkpoint);
   if (!summary.interrupted)

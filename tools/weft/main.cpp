@@ -8,6 +8,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <pthread.h>
@@ -107,7 +108,7 @@ void DeviceFlags::apply(Request &request) const {
 static int runOpt(int argc, const char **argv) { return optMain(argc, const_cast<char **>(argv)); }
 
 static int dispatch(int argc, const char **argv) {
-  if (argc > 0 && llvm::StringRef(argv[0]).rsplit('/').second == "weft-opt")
+  if (argc > 0 && llvm::sys::path::filename(argv[0]) == "weft-opt")
     return runOpt(argc, argv);
   std::string_view name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h" || name == "help") {

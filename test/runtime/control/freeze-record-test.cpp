@@ -31,6 +31,9 @@ TEST(FreezeRecord, IsReadAsWritten) {
   Json broken = json;
   broken["freeze"]["frozen"]["block.0.attn"]["windows"] = {7};
   EXPECT_EQ(readFreezeRecord(broken).status().code(), absl::StatusCode::kDataLoss);
+  // A window that sees nothing would train to NaN.
+  broken["freeze"]["frozen"]["block.0.attn"]["windows"] = {7, 0};
+  EXPECT_EQ(readFreezeRecord(broken).status().code(), absl::StatusCode::kDataLoss);
   broken["freeze"]["frozen"]["block.0.attn"]["windows"] = {"all", 1};
   EXPECT_EQ(readFreezeRecord(broken).status().code(), absl::StatusCode::kDataLoss);
 }
