@@ -83,27 +83,26 @@ AttendShape::Item AttendShape::item(Emitter &e, Value number, int64_t count, int
   return {e.remi(pair, batch), head, place};
 }
 
-/// [rows, places, heads, width] from one place on.
-static Strided rowsOf(Emitter &e, Value base, Value row, Value place, Value head, int64_t places,
-                      int64_t heads, int64_t width) {
+Strided headRows(Emitter &e, Value base, Value row, Value place, Value head, int64_t places, int64_t heads,
+                 int64_t width) {
   Value number = e.addi(e.muli(e.addi(e.muli(row, places), place), heads), head);
   return {e.at(base, e.muli(number, width)), heads * width, 1};
 }
 
 Strided AttendShape::queryRows(Emitter &e, Value base, Value row, Value place, Value head) const {
-  return rowsOf(e, base, row, place, head, queries, heads, channel);
+  return headRows(e, base, row, place, head, queries, heads, channel);
 }
 Strided AttendShape::keyRows(Emitter &e, Value base, Value row, Value place, Value kv) const {
-  return rowsOf(e, base, row, place, kv, keys, kvHeads, channel);
+  return headRows(e, base, row, place, kv, keys, kvHeads, channel);
 }
 Strided AttendShape::valueRows(Emitter &e, Value base, Value row, Value place, Value kv) const {
-  return rowsOf(e, base, row, place, kv, keys, kvHeads, valueChannel);
+  return headRows(e, base, row, place, kv, keys, kvHeads, valueChannel);
 }
 Strided AttendShape::outRows(Emitter &e, Value base, Value row, Value place, Value head) const {
-  return rowsOf(e, base, row, place, head, queries, heads, valueChannel);
+  return headRows(e, base, row, place, head, queries, heads, valueChannel);
 }
 Strided AttendShape::perQuery(Emitter &e, Value base, Value row, Value place, Value head) const {
-  return rowsOf(e, base, row, place, head, queries, heads, 1);
+  return headRows(e, base, row, place, head, queries, heads, 1);
 }
 
 Value AttendMask::firstKey(Emitter &e, Value place) const {

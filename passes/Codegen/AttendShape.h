@@ -7,6 +7,10 @@
 
 namespace weft {
 
+/// Rows from place `place` on of row `row` and head `head` in [rows, places, heads, width].
+Strided headRows(Emitter &e, mlir::Value base, mlir::Value row, mlir::Value place, mlir::Value head,
+                 int64_t places, int64_t heads, int64_t width);
+
 /// Sizes of one attention: q [batch, queries, heads, channel], k [batch, keys,
 /// kvHeads, channel], v [.., valueChannel], heads counted row-major.
 struct AttendShape {

@@ -1,8 +1,9 @@
 //===- MixShape.cpp - What the kernels of fixed patterns share ------------===//
 #include "passes/Codegen/MixShape.h"
-#include "passes/Codegen/VectorMath.h"
 
+#include "passes/Codegen/AttendShape.h"
 #include "passes/Codegen/RowProgram.h"
+#include "passes/Codegen/VectorMath.h"
 
 using namespace mlir;
 
@@ -32,20 +33,14 @@ MixShape::Item MixShape::item(Emitter &e, Value number, int64_t count, int64_t b
   return {e.divi(pair, count), e.remi(pair, count), e.muli(block, lanes)};
 }
 
-static Strided rowsOf(Emitter &e, Value base, Value row, Value place, Value head, int64_t places,
-                      int64_t heads, int64_t width) {
-  Value number = e.addi(e.muli(e.addi(e.muli(row, places), place), heads), head);
-  return {e.at(base, e.muli(number, width)), heads * width, 1};
-}
-
 Strided MixShape::valueRows(Emitter &e, Value base, Value row, Value place, Value kv) const {
-  return rowsOf(e, base, row, place, kv, keys, kvHeads, channel);
+  return headRows(e, base, row, place, kv, keys, kvHeads, channel);
 }
 Strided MixShape::outRows(Emitter &e, Value base, Value row, Value place, Value head) const {
-  return rowsOf(e, base, row, place, head, queries, heads, channel);
+  return headRows(e, base, row, place, head, queries, heads, channel);
 }
 Strided MixShape::perQuery(Emitter &e, Value base, Value row, Value place, Value head) const {
-  return rowsOf(e, base, row, place, head, queries, heads, 1);
+  return headRows(e, base, row, place, head, queries, heads, 1);
 }
 Value MixShape::startsOf(Emitter &e, Value row) const { return e.at(starts, e.muli(row, queries)); }
 Value MixShape::patternOf(Emitter &e, Value base, Value head) const {
