@@ -204,6 +204,68 @@ LogicalResult MixGradPatternOp::verify() {
   return verifyPerHead(*this, getWindows(), getKvOf(), a.getDimSize(0)); // mix_grad_pattern_c4
 }
 
+//===----------------------------------------------------------------------===//
+// Whole patterns
+//===----------------------------------------------------------------------===//
+
+/// Whether `p` is one square of places a head.
+static bool isWholePattern(RankedTensorType p) {
+  return p.getRank() == 3 && sameSize(p.getDimSize(1), p.getDimSize(2));
+}
+
+LogicalResult MixDenseOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op,
+                                           Types &types) {
+  RankedTensorType v = tensorOf(op.getV()), p = tensorOf(op.getP()), starts = tensorOf(op.getDocStart());
+  if (v.getRank() < 3 || axesOf(v).size() < 3 || axesOf(v)[0] != "batch") // mix_dense_c1
+    return emitOptionalError(loc, "expects v of axes batch, keys, heads..., channel, but got ", v);
+  if (!isWholePattern(p) || axesOf(p).size() != 3) // mix_dense_c2
+    return emitOptionalError(loc, "expects p of axes heads, places, places, but got ", p);
+  if (axesOf(starts).size() != 2 || axesOf(starts)[0] != "batch" || axesOf(starts)[1] != "pos" ||
+      !sameSize(starts.getDimSize(0), v.getDimSize(0))) // mix_dense_c4
+    return emitOptionalError(loc, "expects document starts over batch and pos, but got ", starts);
+  SmallVector<StringAttr> names(axesOf(starts));
+  SmallVector<int64_t> sizes(starts.getShape());
+  names.append({axesOf(p)[0], axesOf(v).back()});
+  sizes.append({p.getDimSize(0), v.getShape().back()});
+  types.push_back(namedTensor(names, sizes, v.getElementType()));
+  return success();
+}
+
+/// One value head for each head of `p`: by its number, or by `kvOf`.
+static LogicalResult verifyValueHeads(Operation *op, RankedTensorType value, RankedTensorType p, Value kvOf) {
+  if (kvOf ? tensorOf(kvOf).getRank() == 1 && sameSize(tensorOf(kvOf).getDimSize(0), p.getDimSize(0))
+           : sameSize(headCount(value), p.getDimSize(0)))
+    return success();
+  return op->emitOpError("expects as many heads of values as of patterns, or one number of `kv_of` a head, "
+                         "but got ")
+         << value << " and " << p;
+}
+
+LogicalResult MixDenseOp::verify() {
+  RankedTensorType v = tensorOf(getV()), p = tensorOf(getP());
+  int64_t keys = v.getDimSize(1), places = p.getDimSize(1);
+  if (!ShapedType::isDynamic(keys) && !ShapedType::isDynamic(places) && places < keys) // mix_dense_c3
+    return emitOpError("expects a pattern of at least ") << keys << " places, but it has " << places;
+  if (failed(verifyValueHeads(*this, v, p, getKvOf()))) // mix_dense_c5
+    return failure();
+  if (getOffset() && !sameSize(tensorOf(getDocStart()).getDimSize(1), 1)) // mix_dense_c6
+    return emitOpError("expects one query a row beside `offset`, but got ") << getDocStart().getType();
+  return isScalar(getLoc(), "offset", getOffset()); // mix_dense_c6
+}
+
+LogicalResult MixDenseGradValueOp::verify() {
+  RankedTensorType dout = tensorOf(getDout()), dv = tensorOf(getDv()), p = tensorOf(getP());
+  if (!isWholePattern(p)) // mix_dense_grad_value_c1
+    return emitOpError("expects p of axes heads, places, places, but got ") << p;
+  bool agree = dout.getRank() == 4 && dv.getRank() >= 3 && dv.getShape().back() == dout.getShape().back() &&
+               dv.getShape().take_front(2) == dout.getShape().take_front(2) &&
+               dout.getDimSize(2) == p.getDimSize(0) && dv.getDimSize(1) <= p.getDimSize(1);
+  if (!agree) // mix_dense_grad_value_c2
+    return emitOpError("expects values and results of one mix of ")
+           << p << ", but got " << dv << " and " << dout;
+  return verifyValueHeads(*this, dv, p, getKvOf()); // mix_dense_grad_value_c3
+}
+
 LogicalResult CacheUpdateOp::verify() {
   RankedTensorType cache = tensorOf(getCache()), value = tensorOf(getValue());
   bool agree = cache.getRank() == value.getRank() && cache.getRank() >= 2;

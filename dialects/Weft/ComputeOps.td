@@ -448,6 +448,51 @@ def Weft_MixGradPatternOp : Weft_PureOp<"mix_grad_pattern"> {
   let extraClassDeclaration = kOwnCost;
 }
 
+def Weft_MixDenseOp : Weft_Inferred<"mix_dense", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
+  let summary = "attention of frozen heads by whole patterns, one number a pair of places: a control";
+  let description = [{
+    Query i of head h, at place g = offset + i, with s = doc_start[i], mixes the
+    values at s <= j <= g:
+
+    ```
+    out[i] = sum_j p[h, g - s, j - s] v[j, kv(h)]
+    ```
+
+    v: [batch, keys, kv..., channel]; p: [heads, T, T], of the query's and the
+    key's place in their document, zero behind a head's window; what stands above
+    its diagonal is not read. Each head has the value head of its number, or
+    kv_of[h]. p has no gradient. Source: arXiv:2609.34650, appendix C.2 (controls).
+
+    Constraints: v has `batch`, keys, heads and a channel (C1); p is [heads, T, T]
+    (C2), T at least the keys of v (C3); doc_start is int over `batch` and `pos`
+    (C4); v has as many heads as p, or there is one `kv_of` a head (C5); with
+    `offset`, one integer, there is one query a row (C6).
+  }];
+  let arguments = (ins Weft_Float:$v, Weft_Float:$p, Weft_Int:$doc_start, Optional<Weft_Int>:$offset,
+                   Optional<Weft_Int>:$kv_of);
+  let results = (outs Weft_Float:$out);
+  let assemblyFormat = "$v `,` $p `documents` $doc_start (`offset` $offset^)? (`kv_of` $kv_of^)? "
+                       "attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_MixDenseGradValueOp : Weft_PureOp<"mix_dense_grad_value"> {
+  let summary = "dv[j] = sum over queries i, and heads of the value head, of p[h, i - s, j - s] dout[i]";
+  let description = [{
+    The sum is over i >= j of j's document, s its first place. Constraints: p is
+    [heads, T, T] (C1); `dv` is a value of a mix_dense whose result has the type of
+    `dout`, of at most T places (C2); there is one `kv_of` a head, or as many value
+    heads as heads (C3).
+  }];
+  let arguments = (ins Weft_Float:$p, Weft_Int:$doc_start, Weft_Float:$dout, Optional<Weft_Int>:$kv_of);
+  let results = (outs Weft_Float:$dv);
+  let assemblyFormat = "$p `documents` $doc_start `,` $dout (`kv_of` $kv_of^)? attr-dict `:` "
+                       "functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
 def Weft_CacheUpdateOp : Weft_PureOp<"cache_update"> {
   let summary = "writes `value` into `cache` at places offset, offset + 1, ... of its second axis";
   let description = [{

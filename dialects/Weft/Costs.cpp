@@ -213,6 +213,21 @@ Cost MixGradPatternOp::getCost() {
                 5 * pairs + 2 * (elements(getA()) + elements(getOut())));
 }
 
+// One product; a pair's number is read once a row of the batch.
+Cost MixDenseOp::getCost() {
+  RankedTensorType out = tensorType(getOut());
+  auto queries = static_cast<double>(out.getDimSize(1)),
+       keys = static_cast<double>(tensorType(getV()).getDimSize(1));
+  double pairs = static_cast<double>(out.getDimSize(0) * out.getDimSize(2)) * pairsOf(queries, keys, keys);
+  return costOf(*this, 2 * pairs * channels(getOut()), 0);
+}
+Cost MixDenseGradValueOp::getCost() {
+  RankedTensorType out = tensorType(getDout());
+  auto keys = static_cast<double>(out.getDimSize(1));
+  double pairs = static_cast<double>(out.getDimSize(0) * out.getDimSize(2)) * pairsOf(keys, keys, keys);
+  return costOf(*this, 2 * pairs * channels(getDout()), 0);
+}
+
 //===----------------------------------------------------------------------===//
 // Loss
 //===----------------------------------------------------------------------===//

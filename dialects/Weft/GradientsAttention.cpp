@@ -48,11 +48,23 @@ Gradients MixOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
   Gradients result(getNumOperands());
   result[0] = MixGradValueOp::create(builder, loc, getV().getType(), getA(), getR(), getWindows(),
                                      getDocStart(), getLse(), dout, getKvOf());
-  auto pattern = MixGradPatternOp::create(builder, loc, getA().getType(), getR().getType(), getV(), getA(),
-                                          getR(), getWindows(), getDocStart(), getOut(), getLse(), dout,
-                                          getKvOf());
+  auto pattern =
+      MixGradPatternOp::create(builder, loc, getA().getType(), getR().getType(), getV(), getA(), getR(),
+                               getWindows(), getDocStart(), getOut(), getLse(), dout, getKvOf());
   result[1] = pattern.getDa();
   result[2] = pattern.getDr();
+  return result;
+}
+
+/// Patterns are kept as they were drawn: only values have a gradient.
+Gradients MixDenseOp::buildGradient(OpBuilder &builder, ValueRange gradients) {
+  if (getOffset()) {
+    emitOpError("weft.mix_dense with an offset reads a cache: expected training without one");
+    return {};
+  }
+  Gradients result(getNumOperands());
+  result[0] = MixDenseGradValueOp::create(builder, gradientLocation(*this), getV().getType(), getP(),
+                                          getDocStart(), gradients[0], getKvOf());
   return result;
 }
 

@@ -76,6 +76,8 @@ mlir::LogicalResult evaluate(PutOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixGradValueOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixGradPatternOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixDenseOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixDenseGradValueOp op, Frame &frame);
 
 // Loss.cpp
 mlir::LogicalResult evaluate(CrossEntropyOp op, Frame &frame);

@@ -29,8 +29,8 @@ static LogicalResult evaluateAny(Operation *op, Frame &frame) {
                   ContractOp, ReshapeOp, GatherOp, GatherGradOp, PositionOp, DocumentOp, AttendOp,
                   AttendGradQueryOp, AttendGradKeyValueOp, HeadStatisticsOp, CacheUpdateOp, CrossEntropyOp,
                   CrossEntropyGradOp, LossHeadOp, LossHeadGradOp, NormOp, ClipScaleOp, AdamWOp, PolarOp,
-                  AcceptOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp, LaunchOp, TakeOp,
-                  PutOp, MixOp, MixGradValueOp, MixGradPatternOp>(op, frame);
+                  AcceptOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp, LaunchOp, TakeOp, PutOp, MixOp,
+                  MixGradValueOp, MixGradPatternOp, MixDenseOp, MixDenseGradValueOp>(op, frame);
 }
 
 static LogicalResult checkResultTypes(Operation *op) {

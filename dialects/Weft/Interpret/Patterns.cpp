@@ -162,4 +162,84 @@ LogicalResult evaluate(MixGradPatternOp op, Frame &frame) {
   return success();
 }
 
+namespace {
+
+/// One whole pattern: where a pair's number and a key's value stand.
+struct WholeMix {
+  int64_t rows, queries, keys, heads, kvHeads, channels, places, offset = 0;
+  const Array *p, *start, *kvOf;
+
+  /// Calls visit(place of out's channels, place of v's channels, weight) for each pair.
+  template <typename Visit> void forEachPair(Visit &&visit) const {
+    for (int64_t b = 0; b < rows; ++b)
+      for (int64_t i = 0; i < queries; ++i)
+        for (int64_t h = 0; h < heads; ++h) {
+          auto first = static_cast<int64_t>(start->data[b * queries + i]);
+          int64_t kv = kvOf ? static_cast<int64_t>(kvOf->data[h]) : h, place = offset + i;
+          const double *row = &p->data[(h * places + place - first) * places];
+          for (int64_t j = first; j <= place; ++j)
+            visit(((b * queries + i) * heads + h) * channels, ((b * keys + j) * kvHeads + kv) * channels,
+                  row[j - first]);
+        }
+  }
+};
+
+} // namespace
+
+/// `op` is either of the two; `value` is v or its gradient.
+template <typename Op> static WholeMix wholeMixOf(Op op, Value value, const Frame &frame) {
+  ArrayRef<int64_t> v = shapeOf(value.getType()), pattern = shapeOf(op.getP().getType());
+  return {v[0],
+          shapeOf(op.getDocStart().getType())[1],
+          v[1],
+          pattern[0],
+          product(v.drop_front(2).drop_back()),
+          v.back(),
+          pattern[1],
+          0,
+          &frame[op.getP()],
+          &frame[op.getDocStart()],
+          frame.find(op.getKvOf())};
+}
+
+static LogicalResult check(const WholeMix &mix, Operation *op) {
+  for (int64_t head = 0; mix.kvOf && head < mix.heads; ++head)
+    if (double kv = mix.kvOf->data[head]; kv < 0 || kv >= static_cast<double>(mix.kvHeads))
+      return op->emitError() << "value head of head " << head << ": expected one of " << mix.kvHeads
+                             << ", found " << static_cast<int64_t>(kv);
+  int64_t last = mix.offset + mix.queries - 1;
+  if (mix.queries > 0 && (last >= mix.keys || last >= mix.places))
+    return op->emitError() << "query at place " << last << " is past the " << mix.keys << " keys or the "
+                           << mix.places << " places of the pattern";
+  return success();
+}
+
+LogicalResult evaluate(MixDenseOp op, Frame &frame) {
+  WholeMix mix = wholeMixOf(op, op.getV(), frame);
+  if (op.getOffset())
+    mix.offset = static_cast<int64_t>(frame.scalar(op.getOffset()));
+  if (failed(check(mix, op)))
+    return failure();
+  const Array &v = frame[op.getV()];
+  Array &out = frame.make(op.getOut());
+  mix.forEachPair([&](int64_t to, int64_t from, double weight) {
+    for (int64_t c = 0; c < mix.channels; ++c)
+      out.data[to + c] += weight * v.data[from + c];
+  });
+  return success();
+}
+
+LogicalResult evaluate(MixDenseGradValueOp op, Frame &frame) {
+  WholeMix mix = wholeMixOf(op, op.getDv(), frame);
+  if (failed(check(mix, op)))
+    return failure();
+  const Array &dout = frame[op.getDout()];
+  Array &dv = frame.make(op.getDv());
+  mix.forEachPair([&](int64_t from, int64_t to, double weight) {
+    for (int64_t c = 0; c < mix.channels; ++c)
+      dv.data[to + c] += weight * dout.data[from + c];
+  });
+  return success();
+}
+
 } // namespace weft::interp
