@@ -1,0 +1,160 @@
+//===- Translate.cpp - LLVM dialect to PTX --------------------------------===//
+//
+// MLIR's inline assembly can't say `convergent`, and LLVM then may sink a
+// product or a barrier into a branch that only some threads take. So every
+// call of assembly with effects or with .sync is marked after translation.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/Tile/Lower.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Triple.h"
+
+#include <mutex>
+
+using namespace mlir;
+
+namespace weft {
+
+static std::unique_ptr<llvm::TargetMachine> machineFor(const GpuTarget &target, std::string &error) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  llvm::Triple triple("nvptx64-nvidia-cuda");
+  const llvm::Target *found = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!found)
+    return nullptr;
+  llvm::TargetOptions options;
+  // a * b + c is one fma, as in CUDA.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Fast;
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, target.chip, "+ptx" + std::to_string(target.ptxVersion), options,
+                                 std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+}
+
+static void optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::PipelineTuningOptions tuning;
+  // Kernels come with their vectors and unrolled bodies; wider code costs registers.
+  tuning.LoopVectorization = false;
+  tuning.SLPVectorization = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager calls;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(calls);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, calls, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
+static void markConvergent(llvm::Function &function) {
+  for (llvm::Instruction &instruction : llvm::instructions(function)) {
+    auto *call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    auto *assembly = call ? llvm::dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+    if (assembly &&
+        (assembly->hasSideEffects() || assembly->getAsmString().find(".sync") != std::string::npos))
+      call->setConvergent();
+  }
+}
+
+/// Sets what the target and the optimiser must know. Returns the count of entries.
+static int prepare(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  int entries = 0;
+  for (llvm::Function &function : module) {
+    function.addFnAttr(llvm::Attribute::NoUnwind);
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("target-features", machine.getTargetFeatureString());
+    markConvergent(function);
+    if (function.getCallingConv() == llvm::CallingConv::PTX_Kernel) {
+      ++entries;
+      continue;
+    }
+    // A call would serialise products on either side of it.
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+  return entries;
+}
+
+namespace {
+
+/// Turns LLVM's errors into MLIR's. Without it, selection failures end the process.
+struct ErrorsToMlir : llvm::DiagnosticHandler {
+  explicit ErrorsToMlir(ModuleOp module) : module(module) {}
+  bool handleDiagnostics(const llvm::DiagnosticInfo &info) override {
+    if (info.getSeverity() != llvm::DS_Error)
+      return true;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info.print(printer);
+    module.emitError("LLVM can't write this kernel as PTX: ") << text;
+    failed = true;
+    return true;
+  }
+  ModuleOp module;
+  bool failed = false;
+};
+
+} // namespace
+
+FailureOr<std::string> translateToPtx(ModuleOp module, const GpuTarget &target) {
+  if (target.chip != "sm_90a" && target.chip != "sm_80")
+    return module.emitError("no kernels for the chip ") << target.chip << ": expected sm_90a or sm_80";
+  std::string error;
+  auto machine = machineFor(target, error);
+  if (!machine)
+    return module.emitError("this LLVM has no NVPTX target: ") << error;
+  registerBuiltinDialectTranslation(*module.getContext());
+  registerLLVMDialectTranslation(*module.getContext());
+  registerNVVMDialectTranslation(*module.getContext());
+  llvm::LLVMContext context;
+  auto handler = std::make_unique<ErrorsToMlir>(module);
+  ErrorsToMlir &errors = *handler;
+  context.setDiagnosticHandler(std::move(handler));
+  // A name of the file it came from would stand in the text.
+  auto code = translateModuleToLLVMIR(module, context, "weft");
+  if (!code)
+    return failure();
+  if (prepare(*code, *machine) == 0)
+    return module.emitError("no kernel in the module: expected an llvm.func with the attribute nvvm.kernel");
+  optimise(*code, *machine);
+  llvm::SmallVector<char> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    return module.emitError("LLVM can't write PTX for ") << target.chip;
+  passes.run(*code);
+  if (errors.failed)
+    return failure();
+  return std::string(bytes.data(), bytes.size());
+}
+
+} // namespace weft
