@@ -7,6 +7,7 @@
 
 #include "tools/weft-opt/OptMain.h"
 
+#include "dialects/Tile/Tile.h"
 #include "dialects/Weft/Weft.h"
 #include "passes/Pipelines.h"
 #include "tools/weft-opt/Nesting.h"
@@ -21,5 +22,6 @@ int weft::optMain(int argc, char **argv) {
   registerWeftPasses();
   mlir::DialectRegistry registry;
   registerWeftDialects(registry);
+  tile::registerTileDialects(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Weft's optimizer driver\n", registry));
 }
