@@ -38,6 +38,7 @@ absl::Status readFrozen(const Json &sites, FreezeRecord &record) {
       return absl::DataLossError(absl::StrCat(kWhat, ": frozen heads of '", site,
                                               "': expected rising numbers and a window of at least 1 each"));
     frozen.trained = fields.value("trained", false);
+    frozen.dense = fields.value("dense", false);
     record.frozen[site] = std::move(frozen);
   }
   return absl::OkStatus();
@@ -115,7 +116,10 @@ std::vector<int64_t> FreezeRecord::liveHeads(const std::string &site, int64_t he
 Json toJson(const FreezeRecord &record) {
   Json frozen = Json::object(), statements = Json::object();
   for (const auto &[site, heads] : record.frozen)
-    frozen[site] = {{"heads", heads.heads}, {"windows", heads.windows}, {"trained", heads.trained}};
+    frozen[site] = {{"heads", heads.heads},
+                    {"windows", heads.windows},
+                    {"trained", heads.trained},
+                    {"dense", heads.dense}};
   for (const auto &[name, progress] : record.statements) {
     Json planned = Json::array();
     for (const NamedHead &head : progress.planned)

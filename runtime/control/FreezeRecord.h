@@ -2,7 +2,7 @@
 //
 // The decision record of `freeze` and `prune`: which heads, with which windows,
 // and how far each statement is. It is the member "freeze" of a checkpoint's
-// decisions; the patterns themselves are state, `pattern/SITE/a` and `/r`.
+// decisions; the patterns themselves are state, `pattern/SITE/a` and `/r`, or `/p`.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -18,6 +18,7 @@ struct FrozenHeads {
   std::vector<int64_t> heads;
   std::vector<int64_t> windows; // one a head; kNoWindow without a bound
   bool trained = false;
+  bool dense = false; // a number a pair (WholePattern.h): the table is `pattern/SITE/p`
 };
 
 /// When the smoothed training loss stops to improve (SAF, "trigger"): with

@@ -255,13 +255,4 @@ absl::StatusOr<std::vector<NamedHead>> readHeads(const std::string &path) {
   return heads;
 }
 
-double rankCorrelation(const std::vector<double> &one, const std::vector<double> &two) {
-  const std::vector<double> a = ranksOf(one), b = ranksOf(two);
-  const auto n = static_cast<double>(a.size());
-  double squares = 0;
-  for (size_t i = 0; i < a.size(); ++i)
-    squares += (a[i] - b[i]) * (a[i] - b[i]);
-  return n > 1 ? 1 - 6 * squares / (n * (n * n - 1)) : 1;
-}
-
 } // namespace weft::rt

@@ -81,7 +81,4 @@ absl::StatusOr<std::vector<NamedHead>> readHeads(const std::string &path);
 /// The first number in a site's path, or -1: block.3.attn -> 3.
 int64_t layerOf(const std::string &site);
 
-/// Normalised rank correlation (Spearman) of two orders of the same heads.
-double rankCorrelation(const std::vector<double> &one, const std::vector<double> &two);
-
 } // namespace weft::rt

@@ -1,5 +1,5 @@
 //===- PatternStatistics.cpp - How a head attends in calibration ----------===//
-#include "runtime/control/PatternStatistics.h"
+#include "runtime/control/RowBlock.h"
 
 #include "runtime/cpu/Gemm.h"
 
@@ -9,72 +9,7 @@
 namespace weft::rt {
 namespace {
 
-constexpr int64_t kBlock = 32;  // rows at a time
 constexpr int64_t kRecent = 64; // newest keys, as in SAF appendix B.2
-
-/// Scores of the documents that reach a block of rows; keys [firstKey, end).
-class RowBlock {
-public:
-  explicit RowBlock(const HeadInput &input) : input(input) {
-    const int64_t width = std::min(input.length, input.window + kBlock);
-    scores.resize(input.documents.size() * static_cast<size_t>(kBlock * width));
-    stride = width;
-  }
-
-  void load(int64_t row) {
-    begin = row;
-    firstKey = std::max<int64_t>(0, row - input.window + 1);
-    for (size_t x = 0; x < input.documents.size(); ++x) {
-      const HeadDocument &document = input.documents[x];
-      const int64_t end = std::min(document.length, row + kBlock);
-      if (end <= row)
-        continue;
-      kernelTable().sgemm(0, 1, end - row, end - firstKey, input.channels, static_cast<float>(input.scale),
-                          document.q + row * document.queryStride, document.queryStride,
-                          document.k + firstKey * document.keyStride, document.keyStride, 0.0F,
-                          scores.data() + static_cast<int64_t>(x) * kBlock * stride, stride);
-    }
-  }
-
-  int64_t firstOf(int64_t row) const { return std::max<int64_t>(0, row - input.window + 1); }
-
-  /// Keys firstOf(row) .. row of document x.
-  std::span<float> rowOf(size_t x, int64_t row) {
-    const int64_t first = firstOf(row);
-    return {scores.data() + (static_cast<int64_t>(x) * kBlock + row - begin) * stride + first - firstKey,
-            static_cast<size_t>(row - first + 1)};
-  }
-
-  /// The documents that have row `row`.
-  std::vector<size_t> reaching(int64_t row) const {
-    std::vector<size_t> found;
-    for (size_t x = 0; x < input.documents.size(); ++x)
-      if (input.documents[x].length > row)
-        found.push_back(x);
-    return found;
-  }
-
-private:
-  const HeadInput &input;
-  std::vector<float> scores;
-  int64_t stride = 0, begin = 0, firstKey = 0;
-};
-
-/// Softmax in place; gives the entropy of the result in nats.
-double softmax(std::span<float> row) {
-  const float most = *std::max_element(row.begin(), row.end());
-  double sum = 0, weighted = 0;
-  for (float &value : row) {
-    const float shifted = value - most;
-    value = std::exp(shifted);
-    sum += static_cast<double>(value);
-    weighted += static_cast<double>(value) * static_cast<double>(shifted);
-  }
-  const auto inverse = static_cast<float>(1 / sum);
-  for (float &value : row)
-    value *= inverse;
-  return std::max(0.0, std::log(sum) - weighted / sum);
-}
 
 /// Adds a row of a pattern that stands for `count` documents.
 void addRow(PatternMoments &moments, int64_t row, double count, std::span<const double> values) {
@@ -103,8 +38,7 @@ class RowStatistics {
 public:
   explicit RowStatistics(HeadStatistics &result) : result(result) {}
 
-  void add(RowBlock &block, int64_t row) {
-    const std::vector<size_t> documents = block.reaching(row);
+  void add(RowBlock &block, int64_t row, const std::vector<size_t> &documents) {
     const auto count = static_cast<double>(documents.size());
     const size_t keys = block.rowOf(documents[0], row).size();
     addSharp(block, row, documents, keys);
@@ -156,13 +90,6 @@ private:
   std::vector<double> mean;
 };
 
-int64_t longestOf(const HeadInput &input) {
-  int64_t longest = 0;
-  for (const HeadDocument &document : input.documents)
-    longest = std::max(longest, document.length);
-  return std::min(longest, input.length);
-}
-
 } // namespace
 
 HeadStatistics headStatistics(const HeadInput &input) {
@@ -171,12 +98,8 @@ HeadStatistics headStatistics(const HeadInput &input) {
   result.sharp = emptyMoments(input);
   RowBlock block(input);
   RowStatistics rows(result);
-  const int64_t longest = longestOf(input);
-  for (int64_t row = 0; row < longest; ++row) {
-    if (row % kBlock == 0)
-      block.load(row);
-    rows.add(block, row);
-  }
+  overRows(input, block,
+           [&](int64_t row, const std::vector<size_t> &documents) { rows.add(block, row, documents); });
   if (const double total = result.mean.total(); total > 0)
     for (double *sum : {&result.score, &result.forwardKl, &result.entropy, &result.recent, &result.first})
       *sum /= total;
@@ -189,11 +112,7 @@ std::vector<std::vector<float>> meanOutputs(const HeadInput &input, int64_t chan
     outputs.emplace_back(static_cast<size_t>(document.length * channels));
   RowBlock block(input);
   std::vector<float> mean;
-  const int64_t longest = longestOf(input);
-  for (int64_t row = 0; row < longest; ++row) {
-    if (row % kBlock == 0)
-      block.load(row);
-    const std::vector<size_t> documents = block.reaching(row);
+  overRows(input, block, [&](int64_t row, const std::vector<size_t> &documents) {
     const int64_t first = block.firstOf(row), keys = row - first + 1;
     mean.assign(static_cast<size_t>(keys), 0);
     for (size_t x : documents) {
@@ -206,20 +125,18 @@ std::vector<std::vector<float>> meanOutputs(const HeadInput &input, int64_t chan
       kernelTable().sgemm(0, 0, 1, channels, keys, 1.0F, mean.data(), keys,
                           input.documents[x].v + first * input.documents[x].valueStride,
                           input.documents[x].valueStride, 0.0F, outputs[x].data() + row * channels, channels);
-  }
+  });
   return outputs;
 }
 
-PatternDistances distancesTo(const HeadInput &input, const Pattern &pattern) {
+PatternDistances distancesTo(const HeadInput &input,
+                             const std::function<std::vector<double>(int64_t)> &rowOf) {
   PatternDistances result;
   RowBlock block(input);
   double total = 0;
-  const int64_t longest = longestOf(input);
-  for (int64_t row = 0; row < longest; ++row) {
-    if (row % kBlock == 0)
-      block.load(row);
-    std::vector<double> fixed = patternRow(pattern, row);
-    for (size_t x : block.reaching(row)) {
+  overRows(input, block, [&](int64_t row, const std::vector<size_t> &documents) {
+    const std::vector<double> fixed = rowOf(row);
+    for (size_t x : documents) {
       std::span<float> values = block.rowOf(x, row);
       const double entropy = softmax(values);
       double cross = 0, affinity = 0;
@@ -237,11 +154,15 @@ PatternDistances distancesTo(const HeadInput &input, const Pattern &pattern) {
       result.hellinger += 1 - affinity;
       total += 1;
     }
-  }
+  });
   if (total > 0)
     for (double *sum : {&result.frobenius, &result.kl, &result.hellinger, &result.variation})
       *sum /= total;
   return result;
+}
+
+PatternDistances distancesTo(const HeadInput &input, const Pattern &pattern) {
+  return distancesTo(input, [&](int64_t row) { return patternRow(pattern, row); });
 }
 
 } // namespace weft::rt

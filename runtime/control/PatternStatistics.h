@@ -9,6 +9,8 @@
 
 #include "runtime/control/Pattern.h"
 
+#include <functional>
+
 namespace weft::rt {
 
 /// A document as one head sees it: q and k as they enter the product, row i at
@@ -53,6 +55,9 @@ std::vector<std::vector<float>> meanOutputs(const HeadInput &input, int64_t chan
 struct PatternDistances {
   double frobenius = 0, kl = 0, hellinger = 0, variation = 0;
 };
+/// `rowOf` gives a row's entries of its newest keys, as patternRow does; none: 0.
+PatternDistances distancesTo(const HeadInput &input,
+                             const std::function<std::vector<double>(int64_t)> &rowOf);
 PatternDistances distancesTo(const HeadInput &input, const Pattern &pattern);
 
 } // namespace weft::rt

@@ -8,6 +8,8 @@ Reads one JSON question from standard input, prints one JSON answer.
   {"kind": "statistics", "documents": [{"q": [[...]], "k": [[...]]}], "scale", "window", "length",
    "a": [...], "r": [...]}
       -> what PatternStatistics.h defines, and the distances to the pattern (a, r)
+  {"kind": "rows", "documents", "scale", "window", "length"}
+      -> {"maps": attention of each document, "mean", "variance", "sharp"}, [T, T] each
 """
 import json
 import sys
@@ -57,7 +59,8 @@ def fit(question):
     return {"kl": float(divergence()), "pattern": pattern(a.detach().numpy(), r.detach().numpy(), window).tolist()}
 
 
-def statistics(question):
+def attention(question):
+    """Attention of each document, documents by row, and of the rows: mean, variance, softmax of mean scores."""
     window, length = question["window"], question["length"]
     maps, scores = [], []
     for document in question["documents"]:
@@ -67,15 +70,28 @@ def statistics(question):
         maps.append(p / p.sum(1, keepdims=True))
         scores.append(s)
     rows = np.array([sum(len(m) > i for m in maps) for i in range(length)])
-    mean, sharp = np.zeros((length, length)), np.zeros((length, length))
+    mean, variance, sharp = np.zeros((3, length, length))
     for i in range(length):
         reaching = [x for x, m in enumerate(maps) if len(m) > i]
         if not reaching:
             continue
         mean[i, : i + 1] = np.mean([maps[x][i, : i + 1] for x in reaching], axis=0)
+        variance[i, : i + 1] = np.var([maps[x][i, : i + 1] for x in reaching], axis=0)
         s = np.mean([scores[x][i, : i + 1] for x in reaching], axis=0)
         e = np.exp(s - s.max())
         sharp[i, : i + 1] = e / e.sum()
+    return maps, rows, mean, variance, sharp
+
+
+def rows_of(question):
+    maps, _, mean, variance, sharp = attention(question)
+    return {"maps": [m.tolist() for m in maps], "mean": mean.tolist(), "variance": variance.tolist(),
+            "sharp": sharp.tolist()}
+
+
+def statistics(question):
+    window, length = question["window"], question["length"]
+    maps, rows, mean, _, sharp = attention(question)
     total = rows.sum()
     log = lambda p: np.log(np.where(p > 0, p, 1))
     answer = {"score": 0, "forward_kl": 0, "entropy": 0, "recent": 0, "first": 0,
@@ -107,4 +123,4 @@ def statistics(question):
 
 if __name__ == "__main__":
     question = json.load(sys.stdin)
-    print(json.dumps({"fit": fit, "statistics": statistics}[question["kind"]](question)))
+    print(json.dumps({"fit": fit, "statistics": statistics, "rows": rows_of}[question["kind"]](question)))

@@ -9,6 +9,7 @@ FreezeRecord example() {
   FreezeRecord record;
   record.positions = 64;
   record.frozen["block.0.attn"] = {{1, 3}, {7, 2147483647}, true};
+  record.frozen["block.2.attn"] = {{4}, {64}, false, true};
   record.pruned["block.1.attn"] = {0, 2};
   record.statements["frozen/0"].installed = 2;
   record.statements["frozen/0"].planned = {{1, "block.1.attn", 3}};
@@ -27,6 +28,8 @@ TEST(FreezeRecord, IsReadAsWritten) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(toJson(*read), json["freeze"]);
   EXPECT_EQ(read->frozen["block.0.attn"].windows[1], 2147483647);
+  EXPECT_TRUE(read->frozen["block.2.attn"].dense);
+  EXPECT_FALSE(read->frozen["block.0.attn"].dense);
   EXPECT_TRUE(readFreezeRecord(Json())->empty());
   Json broken = json;
   broken["freeze"]["frozen"]["block.0.attn"]["windows"] = {7};
@@ -42,7 +45,7 @@ TEST(FreezeRecord, KnowsLiveHeads) {
   FreezeRecord record = example();
   EXPECT_EQ(record.liveHeads("block.0.attn", 5), (std::vector<int64_t>{0, 2, 4}));
   EXPECT_EQ(record.liveHeads("block.1.attn", 4), (std::vector<int64_t>{1, 3}));
-  EXPECT_EQ(record.liveHeads("block.2.attn", 2), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(record.liveHeads("block.3.attn", 2), (std::vector<int64_t>{0, 1}));
 }
 
 // Loss 1, 1, ..: no improvement, so it fires as soon as span steps lie behind.

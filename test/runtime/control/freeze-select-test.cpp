@@ -156,11 +156,5 @@ TEST(HeadsFile, IsReadAsWritten) {
   EXPECT_EQ(layerOf("attn"), -1);
 }
 
-TEST(RankCorrelation, IsSpearmans) {
-  EXPECT_DOUBLE_EQ(rankCorrelation({1, 2, 3, 4}, {10, 20, 30, 40}), 1);
-  EXPECT_DOUBLE_EQ(rankCorrelation({1, 2, 3, 4}, {4, 3, 2, 1}), -1);
-  EXPECT_DOUBLE_EQ(rankCorrelation({1, 2, 3, 4}, {1, 2, 4, 3}), 0.8); // 1 - 6*2/60
-}
-
 } // namespace
 } // namespace weft::rt
