@@ -167,6 +167,12 @@ LogicalResult ReshapeOp::verify() {
   return success();
 }
 
+LogicalResult ConvertOp::verify() {
+  if (withElement(getType(), tensorOf(getX()).getElementType()) != getX().getType()) // convert_c1
+    return emitOpError("expects the sizes and axes of ") << getX().getType() << ", but got " << getType();
+  return success();
+}
+
 /// A reshape to its own type, or back to the type of what was reshaped, is nothing.
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (getX().getType() == getType())

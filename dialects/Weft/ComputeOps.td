@@ -228,6 +228,19 @@ def Weft_ReshapeOp : Weft_PureOp<"reshape", [DeclareOpInterfaceMethods<Different
   let extraClassDeclaration = kOwnCost;
 }
 
+def Weft_ConvertOp : Weft_PureOp<"convert"> {
+  let summary = "the same values in another element type, rounded to the nearest, ties to even";
+  let description = [{
+    Stands where a kernel reads or writes what is stored in fewer bits than it
+    computes in. Constraints: `y` has the sizes and axes of `x` (C1).
+  }];
+  let arguments = (ins Weft_Float:$x);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
 def Weft_TakeOp : Weft_Diff<"take"> {
   let summary = "slices of a tensor: some places of one axis, or of several that stand side by side";
   let description = [{

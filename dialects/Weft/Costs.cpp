@@ -80,6 +80,9 @@ Cost PolarOp::getCost() {
                 3 * elements(getX()) + steps * (2 * elements(getX()) + 3 * small * small));
 }
 
+// Rounding is free beside the bytes that it moves.
+Cost ConvertOp::getCost() { return costOf(*this, 0, 0); }
+
 // Only names change.
 Cost ReshapeOp::getCost() { return {}; }
 

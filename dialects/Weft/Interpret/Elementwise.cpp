@@ -181,4 +181,17 @@ LogicalResult evaluate(DropoutOp op, Frame &frame) {
   return success();
 }
 
+LogicalResult evaluate(ConvertOp op, Frame &frame) {
+  const Array &x = frame[op.getX()];
+  Array &y = frame.make(op.getY());
+  const llvm::fltSemantics &to = cast<FloatType>(op.getType().getElementType()).getFloatSemantics();
+  llvm::transform(x.data, y.data.begin(), [&](double value) {
+    llvm::APFloat rounded(value);
+    bool losesInfo = false;
+    rounded.convert(to, llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+    return rounded.convertToDouble();
+  });
+  return success();
+}
+
 } // namespace weft::interp

@@ -45,6 +45,7 @@ mlir::LogicalResult evaluate(BinaryOp op, Frame &frame);
 mlir::LogicalResult evaluate(SumToOp op, Frame &frame);
 mlir::LogicalResult evaluate(PartialSumOp op, Frame &frame);
 mlir::LogicalResult evaluate(DropoutOp op, Frame &frame);
+mlir::LogicalResult evaluate(ConvertOp op, Frame &frame);
 
 // Rows.cpp
 mlir::LogicalResult evaluate(LayerNormOp op, Frame &frame);

@@ -26,7 +26,7 @@ template <typename... Ops> static LogicalResult dispatch(Operation *op, Frame &f
 static LogicalResult evaluateAny(Operation *op, Frame &frame) {
   return dispatch<ConstantOp, IntegersOp, UnaryOp, UnaryGradOp, BinaryOp, SumToOp, PartialSumOp, DropoutOp,
                   LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp, SoftmaxOp, SoftmaxGradOp, RopeOp,
-                  ContractOp, ReshapeOp, GatherOp, GatherGradOp, PositionOp, DocumentOp, AttendOp,
+                  ContractOp, ReshapeOp, ConvertOp, GatherOp, GatherGradOp, PositionOp, DocumentOp, AttendOp,
                   AttendGradQueryOp, AttendGradKeyValueOp, HeadStatisticsOp, CacheUpdateOp, CrossEntropyOp,
                   CrossEntropyGradOp, LossHeadOp, LossHeadGradOp, NormOp, ClipScaleOp, AdamWOp, PolarOp,
                   AcceptOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp, LaunchOp, TakeOp, PutOp, MixOp,

@@ -67,3 +67,13 @@ func.func @accept_c2(%x : !m, %s : tensor<3xf32>) {
   %z = weft.accept %x, %x scale %s : (!m, !m, tensor<3xf32>) -> !m
   return
 }
+
+// -----
+
+!m = tensor<6x4xf32, #weft.axes<rows, columns>>
+
+func.func @convert_c1(%x : !m) {
+  // expected-error@+1 {{expects the sizes and axes of}}
+  %y = weft.convert %x : (!m) -> tensor<4x6xbf16, #weft.axes<rows, columns>>
+  return
+}
