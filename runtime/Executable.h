@@ -30,30 +30,65 @@ struct Operand {
   uint64_t start = 0; // Input, Result: bytes from the start of the port's tensor
 };
 
-/// C = beta C + A B for `batch` independent row-major products (batch: 1).
+/// C = beta I + A B for `batch` independent row-major products (batch: 1).
 /// A is (m, k), or (k, m) when transA; B is (k, n), or (n, k) when transB.
+/// Operands: A, B, I when it is `separate` (else I is C), C, and the auxiliary
+/// of an epilogue. Sums are kept in 32 bits whatever the elements are.
 struct Gemm {
+  /// GeluAux: auxiliary = A B, C = gelu_tanh(A B). GeluGrad: C = A B gelu_tanh'(auxiliary).
+  enum class Epilogue : uint8_t { None, GeluAux, GeluGrad };
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldc = 0; // elements between rows as stored
   int64_t batch = 1;
   int64_t strideA = 0, strideB = 0, strideC = 0; // elements between batches
   bool transA = false, transB = false;
   bool accumulate = false; // beta = 1
+  bool separate = false;   // GPU: what is added to lies elsewhere, as C does
+  ElementType typeA = ElementType::F32, typeB = ElementType::F32, typeC = ElementType::F32; // others: GPU
+  Epilogue epilogue = Epilogue::None;                                                       // others: GPU
+
+  size_t operandCount() const { return 3 + (separate ? 1 : 0) + (epilogue != Epilogue::None ? 1 : 0); }
 };
 
-/// A kernel. `Code`: `object` holds an ELF relocatable with PC-relative
-/// relocations only; its function `symbol` has the type KernelFunction.
+/// A box of a tensor in global memory, for the GPU's tensor copies
+/// (cuTensorMapEncodeTiled, CUDA Driver API). Innermost dimension first.
+struct TensorMap {
+  uint32_t operand = 0; // whose address is the base
+  ElementType type = ElementType::BF16;
+  std::vector<uint64_t> sizes;   // elements
+  std::vector<uint64_t> strides; // bytes between neighbours along dimensions 1, 2, ...
+  std::vector<uint32_t> box;     // elements
+  uint32_t swizzle = 0;          // bytes: 0, 32, 64 or 128
+};
+
+/// How the GPU starts a kernel: blocks of `threads`, as many as fit or as there
+/// are work items. Parameters: one address an operand, then the tensor maps (128
+/// bytes each, by value), then, with scratch, its address (`scratchBytes` a block).
+struct GpuLaunch {
+  uint32_t threads = 0;
+  uint32_t sharedBytes = 0; // dynamic
+  std::vector<TensorMap> maps;
+};
+
+/// A kernel. `Code`: `object` holds, by `form`, an ELF relocatable with
+/// PC-relative relocations only, whose function `symbol` has the type
+/// KernelFunction; or for the GPU PTX or a cubin with the entry `symbol`. With
+/// `link`, PTX is linked with the executable's libraries before it is loaded.
 /// `Gemm`: the runtime's product, through BLAS; operands A, B, C.
 /// `Zero`: fills operand 0 with zeros. `Copy`: operand 1 = operand 0.
 struct Kernel {
   enum class Kind : uint8_t { Code, Gemm, Zero, Copy };
+  enum class Form : uint8_t { Host, Ptx, Cubin };
   std::string name; // as in the IR
   std::string hash; // structural, 16 hex digits
   Kind kind = Kind::Code;
   Gemm gemm;
   std::string symbol;
   std::string object;
-  uint64_t scratchBytes = 0; // a worker's own scratch, 64-byte aligned
+  uint64_t scratchBytes = 0; // a worker's (GPU: a block's) own scratch, 64-byte aligned
+  Form form = Form::Host;
+  GpuLaunch launch;  // GPU
+  bool link = false; // GPU
 };
 
 /// One call: the kernel runs on [0, grid) in chunks that depend on nothing but
@@ -104,13 +139,22 @@ struct StateEntry {
   std::vector<int64_t> kept;
 };
 
+/// Device functions of a user's own: PTX text, or LTO-IR as nvcc -dlto writes it.
+struct Library {
+  enum class Form : uint8_t { Ptx, LtoIr };
+  std::string name;
+  Form form = Form::Ptx;
+  std::string object;
+};
+
 struct Executable {
   std::string model;  // name
-  std::string target; // cpu:x86_64+avx512f... or reference
+  std::string target; // cpu:x86_64+avx512f..., sm_90a, sm_80 or reference
   std::string build;  // of the compiler
   std::vector<StateEntry> states;
   std::vector<Kernel> kernels;
   std::vector<Program> programs;
+  std::vector<Library> libraries;
   uint64_t stateBytes = 0, arenaBytes = 0;
 };
 

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr int64_t kVersion = 1;
 constexpr std::array<const char *, 4> kSpaces{"state", "arena", "input", "result"};
 constexpr std::array<const char *, 4> kKinds{"code", "gemm", "zero", "copy"};
+constexpr std::array<const char *, 3> kForms{"host", "ptx", "cubin"};
+constexpr std::array<const char *, 2> kLibraryForms{"ptx", "lto_ir"};
+constexpr std::array<const char *, 3> kEpilogues{"none", "gelu_aux", "gelu_grad"};
 constexpr std::array<const char *, 6> kRoles{"parameter", "gradient", "moment", "cache", "table", "control"};
 constexpr std::array<const char *, 6> kInits{"constant",  "normal",     "uniform",
                                              "truncated", "orthogonal", "rope_table"};
@@ -37,12 +41,12 @@ template <size_t N, typename Enum> const char *word(const std::array<const char 
 
 Json toJson(const StateEntry &state) {
   Json json{{"name", state.name},
-          {"role", word(kRoles, state.role)},
-          {"type", word(kTypes, state.type)},
-          {"shape", state.shape},
-          {"axes", state.axes},
-          {"offset", state.offset},
-          {"init", {{"kind", word(kInits, state.init.kind)}, {"a", state.init.a}, {"b", state.init.b}}}};
+            {"role", word(kRoles, state.role)},
+            {"type", word(kTypes, state.type)},
+            {"shape", state.shape},
+            {"axes", state.axes},
+            {"offset", state.offset},
+            {"init", {{"kind", word(kInits, state.init.kind)}, {"a", state.init.a}, {"b", state.init.b}}}};
   if (!state.fullShape.empty())
     json["slices"] = {{"full_shape", state.fullShape},
                       {"first_axis", state.firstAxis},
@@ -64,7 +68,12 @@ Json toJson(const Gemm &gemm) {
           {"stride_c", gemm.strideC},
           {"trans_a", gemm.transA},
           {"trans_b", gemm.transB},
-          {"accumulate", gemm.accumulate}};
+          {"accumulate", gemm.accumulate},
+          {"separate", gemm.separate},
+          {"type_a", word(kTypes, gemm.typeA)},
+          {"type_b", word(kTypes, gemm.typeB)},
+          {"type_c", word(kTypes, gemm.typeC)},
+          {"epilogue", word(kEpilogues, gemm.epilogue)}};
 }
 
 Json toJson(const std::vector<Port> &ports) {
@@ -89,6 +98,26 @@ Json toJson(const Program &program) {
           {"calls", std::move(calls)}};
 }
 
+Json toJson(const GpuLaunch &launch) {
+  Json maps = Json::array();
+  for (const TensorMap &map : launch.maps)
+    maps.push_back({{"operand", map.operand},
+                    {"type", word(kTypes, map.type)},
+                    {"sizes", map.sizes},
+                    {"strides", map.strides},
+                    {"box", map.box},
+                    {"swizzle", map.swizzle}});
+  return {{"threads", launch.threads}, {"shared", launch.sharedBytes}, {"maps", std::move(maps)}};
+}
+
+/// [start, bytes] of `object` among the file's objects, equal ones once.
+Json place(std::string_view object, std::map<std::string_view, uint64_t> &starts, std::string &objects) {
+  auto [found, isNew] = starts.emplace(object, objects.size());
+  if (isNew)
+    objects += object;
+  return Json::array({found->second, object.size()});
+}
+
 Json toJson(const Kernel &kernel, std::map<std::string_view, uint64_t> &starts, std::string &objects) {
   Json value = {{"name", kernel.name}, {"hash", kernel.hash}, {"kind", word(kKinds, kernel.kind)}};
   value["scratch"] = kernel.scratchBytes;
@@ -96,11 +125,13 @@ Json toJson(const Kernel &kernel, std::map<std::string_view, uint64_t> &starts, 
     value["gemm"] = toJson(kernel.gemm);
   if (kernel.kind != Kernel::Kind::Code)
     return value;
-  auto [place, isNew] = starts.emplace(kernel.object, objects.size());
-  if (isNew)
-    objects += kernel.object;
   value["symbol"] = kernel.symbol;
-  value["object"] = Json::array({place->second, kernel.object.size()});
+  value["object"] = place(kernel.object, starts, objects);
+  if (kernel.form == Kernel::Form::Host)
+    return value;
+  value["form"] = word(kForms, kernel.form);
+  value["launch"] = toJson(kernel.launch);
+  value["link"] = kernel.link;
   return value;
 }
 
@@ -162,7 +193,8 @@ public:
       words.push_back(expect(item.is_string(), key, "strings", item) ? item.get<std::string>() : "");
     return words;
   }
-  template <typename Enum, size_t N> Enum oneOf(const char *key, const std::array<const char *, N> &words) {
+  template <typename Enum, size_t N>
+  Enum oneOf(const char *key, const std::array<const char *, N> &words) const {
     return wordOf<Enum>(text(key), key, words);
   }
   template <typename Enum, size_t N>
@@ -184,6 +216,26 @@ public:
     const Json *found = member(key);
     bool good = found && expect(found->is_object(), key, "an object", *found);
     return {good ? *found : kNone, absl::StrCat(path, ".", key), status};
+  }
+  /// The item `index` of the list `key`.
+  Fields item(const Json &item, const char *key, size_t index) const {
+    return {item, absl::StrCat(path, ".", key, "[", index, "]"), status};
+  }
+  template <typename T> std::vector<T> naturals(const char *key) const {
+    std::vector<T> numbers;
+    for (const Json &item : list(key))
+      numbers.push_back(naturalUpTo<T>(item, key));
+    return numbers;
+  }
+  template <typename T> T naturalUpTo(const Json &item, const char *key) const {
+    uint64_t found = naturalOf(item, key);
+    return expect(found <= std::numeric_limits<T>::max(), key, "a smaller number", item)
+               ? static_cast<T>(found)
+               : T{};
+  }
+  uint32_t small(const char *key) const {
+    const Json *found = member(key);
+    return found ? naturalUpTo<uint32_t>(*found, key) : 0;
   }
   uint64_t naturalOf(const Json &item, const char *key) const {
     return expect(item.is_number_unsigned(), key, "a whole number of 0 or more", item) ? item.get<uint64_t>()
@@ -257,7 +309,50 @@ Gemm readGemm(const Fields &fields) {
   gemm.transA = fields.flag("trans_a");
   gemm.transB = fields.flag("trans_b");
   gemm.accumulate = fields.flag("accumulate");
+  gemm.separate = fields.flag("separate");
+  gemm.typeA = fields.oneOf<ElementType>("type_a", kTypes);
+  gemm.typeB = fields.oneOf<ElementType>("type_b", kTypes);
+  gemm.typeC = fields.oneOf<ElementType>("type_c", kTypes);
+  gemm.epilogue = fields.oneOf<Gemm::Epilogue>("epilogue", kEpilogues);
   return gemm;
+}
+
+GpuLaunch readLaunch(const Fields &fields) {
+  GpuLaunch launch;
+  launch.threads = fields.small("threads");
+  launch.sharedBytes = fields.small("shared");
+  for (const Json &item : fields.list("maps")) {
+    Fields map = fields.item(item, "maps", launch.maps.size());
+    TensorMap read;
+    read.operand = map.small("operand");
+    read.type = map.oneOf<ElementType>("type", kTypes);
+    read.sizes = map.naturals<uint64_t>("sizes");
+    read.strides = map.naturals<uint64_t>("strides");
+    read.box = map.naturals<uint32_t>("box");
+    read.swizzle = map.small("swizzle");
+    launch.maps.push_back(std::move(read));
+  }
+  return launch;
+}
+
+/// The bytes that `[start, bytes]` names.
+std::string readObject(const Fields &fields, std::string_view objects) {
+  const Json &place = fields.list("object");
+  if (!fields.expect(place.size() == 2, "object", "[start, bytes]", place))
+    return {};
+  uint64_t start = fields.naturalOf(place[0], "object"), bytes = fields.naturalOf(place[1], "object");
+  bool inside = start <= objects.size() && bytes <= objects.size() - start;
+  if (!fields.expect(inside, "object", "a range inside the file's objects", place))
+    return {};
+  return std::string(objects.substr(start, bytes));
+}
+
+Library readLibrary(Fields fields, std::string_view objects) {
+  Library library;
+  library.name = fields.text("name");
+  library.form = fields.oneOf<Library::Form>("form", kLibraryForms);
+  library.object = readObject(fields, objects);
+  return library;
 }
 
 Kernel readKernel(Fields fields, std::string_view objects) {
@@ -271,13 +366,12 @@ Kernel readKernel(Fields fields, std::string_view objects) {
   if (kernel.kind != Kernel::Kind::Code)
     return kernel;
   kernel.symbol = fields.text("symbol");
-  const Json &place = fields.list("object");
-  if (!fields.expect(place.size() == 2, "object", "[start, bytes]", place))
+  kernel.object = readObject(fields, objects);
+  if (!fields.has("form"))
     return kernel;
-  uint64_t start = fields.naturalOf(place[0], "object"), bytes = fields.naturalOf(place[1], "object");
-  bool inside = start <= objects.size() && bytes <= objects.size() - start;
-  if (fields.expect(inside, "object", "a range inside the file's objects", place))
-    kernel.object = objects.substr(start, bytes);
+  kernel.form = fields.oneOf<Kernel::Form>("form", kForms);
+  kernel.launch = readLaunch(fields.object("launch"));
+  kernel.link = fields.flag("link");
   return kernel;
 }
 
@@ -348,6 +442,10 @@ Executable readExecutable(const Json &header, std::string_view objects, absl::St
                        Json(objectBytes)))
       return executable;
   }
+  if (fields.has("libraries"))
+    for (const Json &item : fields.list("libraries"))
+      executable.libraries.push_back(readLibrary(
+          Fields(item, absl::StrCat("libraries[", executable.libraries.size(), "]"), status), objects));
   for (const Json &item : fields.list("programs")) {
     std::string path = absl::StrCat("programs[", executable.programs.size(), "]");
     executable.programs.push_back(readProgram(Fields(item, path, status), path, status));
@@ -373,6 +471,13 @@ absl::StatusOr<std::string> serialize(const Executable &executable) {
   Json &kernels = header["kernels"] = Json::array();
   for (const Kernel &kernel : executable.kernels)
     kernels.push_back(toJson(kernel, starts, objects));
+  if (!executable.libraries.empty()) {
+    Json &libraries = header["libraries"] = Json::array();
+    for (const Library &library : executable.libraries)
+      libraries.push_back({{"name", library.name},
+                           {"form", word(kLibraryForms, library.form)},
+                           {"object", place(library.object, starts, objects)}});
+  }
   Json &programs = header["programs"] = Json::array();
   for (const Program &program : executable.programs)
     programs.push_back(toJson(program));

@@ -14,6 +14,9 @@ namespace {
 constexpr uint64_t kLargestBytes = uint64_t(1) << 62;
 constexpr int64_t kLargestSize = int64_t(1) << 40; // of one dimension, row or stride
 constexpr const char *kOperandNames[] = {"A", "B", "C"};
+constexpr uint32_t kLargestBlock = 1024;    // threads
+constexpr uint32_t kLargestShared = 232448; // bytes a block can have on sm_90
+constexpr size_t kLargestMapRank = 5;       // of a tensor map
 
 template <typename... Parts> absl::Status invalid(const Parts &...parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
@@ -31,8 +34,8 @@ std::string shapeText(const std::vector<int64_t> &shape) {
 }
 
 /// Bytes of `rows` rows of `columns` elements, `ld` apart, in `batch` blocks.
-std::optional<uint64_t> stridedBytes(int64_t rows, int64_t columns, int64_t ld, int64_t batch,
-                                     int64_t stride) {
+std::optional<uint64_t> stridedBytes(int64_t rows, int64_t columns, int64_t ld, int64_t batch, int64_t stride,
+                                     ElementType type) {
   if (rows < 1 || columns < 1 || ld < columns || batch < 1 || stride < 0)
     return std::nullopt;
   for (int64_t size : {rows, columns, ld, batch, stride})
@@ -41,9 +44,9 @@ std::optional<uint64_t> stridedBytes(int64_t rows, int64_t columns, int64_t ld, 
   unsigned __int128 last = static_cast<unsigned __int128>(rows - 1) * static_cast<uint64_t>(ld) +
                            static_cast<uint64_t>(columns) +
                            static_cast<unsigned __int128>(batch - 1) * static_cast<uint64_t>(stride);
-  if (last > kLargestBytes / sizeof(float))
+  if (last > kLargestBytes / sizeOf(type))
     return std::nullopt;
-  return static_cast<uint64_t>(last) * sizeof(float);
+  return static_cast<uint64_t>(last) * sizeOf(type);
 }
 
 /// Whether the slices of `state` are slices of its whole and give its shape.
@@ -96,6 +99,25 @@ absl::Status checkStates(const Executable &executable) {
   return absl::OkStatus();
 }
 
+/// What a GPU kernel asks of the machine.
+absl::Status checkLaunch(const GpuLaunch &launch, const std::string &where) {
+  if (launch.threads < 1 || launch.threads > kLargestBlock || launch.sharedBytes > kLargestShared)
+    return invalid(where, ".launch: expected 1 to ", kLargestBlock, " threads and at most ", kLargestShared,
+                   " bytes of shared memory, found ", launch.threads, " and ", launch.sharedBytes);
+  for (size_t i = 0; i < launch.maps.size(); ++i) {
+    const TensorMap &map = launch.maps[i];
+    size_t rank = map.sizes.size();
+    if (rank < 1 || rank > kLargestMapRank || map.strides.size() + 1 != rank || map.box.size() != rank)
+      return invalid(where, ".launch.maps[", i, "]: expected 1 to ", kLargestMapRank,
+                     " sizes, a stride less and a box of as many, found ", rank, ", ", map.strides.size(),
+                     " and ", map.box.size());
+    if (map.swizzle != 0 && map.swizzle != 32 && map.swizzle != 64 && map.swizzle != 128)
+      return invalid(where, ".launch.maps[", i, "].swizzle: expected 0, 32, 64 or 128 bytes, found ",
+                     map.swizzle);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status checkKernels(const Executable &executable) {
   for (size_t i = 0; i < executable.kernels.size(); ++i) {
     const Kernel &kernel = executable.kernels[i];
@@ -103,6 +125,9 @@ absl::Status checkKernels(const Executable &executable) {
     if (kernel.kind == Kernel::Kind::Code && (kernel.symbol.empty() || kernel.object.empty()))
       return invalid(where, ": a code kernel needs a symbol and an object; found symbol '", kernel.symbol,
                      "' and ", kernel.object.size(), " bytes");
+    if (kernel.form != Kernel::Form::Host)
+      if (absl::Status status = checkLaunch(kernel.launch, where); !status.ok())
+        return status;
     if (kernel.scratchBytes > (uint64_t(1) << 40))
       return invalid(where, ".scratch: expected at most 2^40 bytes, found ", kernel.scratchBytes);
     if (kernel.kind != Kernel::Kind::Gemm)
@@ -149,7 +174,9 @@ absl::Status checkOperand(const Executable &executable, const Program &program, 
 
 /// What the runtime's own kernels need of their operands.
 absl::Status checkRuntimeKernel(const Kernel &kernel, const Call &call, const std::string &where) {
-  size_t expected = kernel.kind == Kernel::Kind::Gemm ? 3 : kernel.kind == Kernel::Kind::Zero ? 1 : 2;
+  size_t expected = kernel.kind == Kernel::Kind::Gemm   ? kernel.gemm.operandCount()
+                    : kernel.kind == Kernel::Kind::Zero ? 1
+                                                        : 2;
   if (call.operands.size() != expected)
     return invalid(where, ".operands: kernel ", kernel.name, " takes ", expected, ", found ",
                    call.operands.size());
@@ -159,8 +186,8 @@ absl::Status checkRuntimeKernel(const Kernel &kernel, const Call &call, const st
     return invalid(where, ": a copy needs equal sizes; found ", call.operands[0].bytes, " and ",
                    call.operands[1].bytes, " bytes");
   if (kernel.kind == Kernel::Kind::Gemm)
-    for (int i = 0; i < 3; ++i)
-      if (uint64_t need = *gemmOperandBytes(kernel.gemm, i);
+    for (int i = 0; i < static_cast<int>(expected); ++i)
+      if (uint64_t need = *gemmOperandBytes(kernel.gemm, std::min(i, 2));
           call.operands[static_cast<size_t>(i)].bytes < need)
         return invalid(where, ".operands[", i, "].bytes: the product needs ", need, ", found ",
                        call.operands[static_cast<size_t>(i)].bytes);
@@ -186,6 +213,10 @@ absl::Status checkProgram(const Executable &executable, const Program &program, 
           !status.ok())
         return status;
     const Kernel &kernel = executable.kernels[call.kernel];
+    for (const TensorMap &map : kernel.launch.maps)
+      if (map.operand >= call.operands.size())
+        return invalid(where, ": a tensor map of kernel ", kernel.name, " reads operand ", map.operand,
+                       " of ", call.operands.size());
     if (kernel.kind != Kernel::Kind::Code)
       if (absl::Status status = checkRuntimeKernel(kernel, call, where); !status.ok())
         return status;
@@ -207,13 +238,13 @@ std::optional<uint64_t> denseBytes(ElementType type, const std::vector<int64_t> 
 std::optional<uint64_t> gemmOperandBytes(const Gemm &gemm, int operand) {
   switch (operand) {
   case 0:
-    return gemm.transA ? stridedBytes(gemm.k, gemm.m, gemm.lda, gemm.batch, gemm.strideA)
-                       : stridedBytes(gemm.m, gemm.k, gemm.lda, gemm.batch, gemm.strideA);
+    return gemm.transA ? stridedBytes(gemm.k, gemm.m, gemm.lda, gemm.batch, gemm.strideA, gemm.typeA)
+                       : stridedBytes(gemm.m, gemm.k, gemm.lda, gemm.batch, gemm.strideA, gemm.typeA);
   case 1:
-    return gemm.transB ? stridedBytes(gemm.n, gemm.k, gemm.ldb, gemm.batch, gemm.strideB)
-                       : stridedBytes(gemm.k, gemm.n, gemm.ldb, gemm.batch, gemm.strideB);
+    return gemm.transB ? stridedBytes(gemm.n, gemm.k, gemm.ldb, gemm.batch, gemm.strideB, gemm.typeB)
+                       : stridedBytes(gemm.k, gemm.n, gemm.ldb, gemm.batch, gemm.strideB, gemm.typeB);
   default:
-    return stridedBytes(gemm.m, gemm.n, gemm.ldc, gemm.batch, gemm.strideC);
+    return stridedBytes(gemm.m, gemm.n, gemm.ldc, gemm.batch, gemm.strideC, gemm.typeC);
   }
 }
 
