@@ -2,6 +2,7 @@
 #include "runtime/cpu/CpuMachine.h"
 
 #include "runtime/core/ExecutableCheck.h"
+#include "runtime/core/TensorCheck.h"
 #include "runtime/cpu/Gemm.h"
 #include "runtime/cpu/HostFeatures.h"
 
@@ -27,26 +28,6 @@ bool aligned(const void *pointer) { return reinterpret_cast<uintptr_t>(pointer) 
 int threadsFor(int asked) {
   int cores = static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(asked > 0 ? asked : cores, 1, kMostThreads);
-}
-
-std::string typeText(ElementType type, const std::vector<int64_t> &shape) {
-  std::string text(nameOf(type));
-  text += "[";
-  for (size_t i = 0; i < shape.size(); ++i)
-    absl::StrAppend(&text, i ? ", " : "", shape[i]);
-  return text + "]";
-}
-
-absl::Status checkTensor(const Tensor &tensor, ElementType type, const std::vector<int64_t> &shape,
-                         std::string_view what, const std::string &name) {
-  if (tensor.type != type || tensor.shape != shape)
-    return absl::InvalidArgumentError(absl::StrCat(std::string(what), " ", name, ": expected ",
-                                                   typeText(type, shape), ", found ",
-                                                   typeText(tensor.type, tensor.shape)));
-  if (uint64_t bytes = *denseBytes(type, shape); tensor.bytes.size() != bytes)
-    return absl::InvalidArgumentError(absl::StrCat(std::string(what), " ", name, ": expected ", bytes,
-                                                   " bytes, found ", tensor.bytes.size()));
-  return absl::OkStatus();
 }
 
 /// BLAS takes sizes of 32 bits.
@@ -177,25 +158,6 @@ void CpuMachine::prepare(const Program &program) {
     }
     prepared.steps.push_back(step);
   }
-}
-
-absl::Status CpuMachine::checkTensors(const Program &program, std::span<const Tensor> inputs,
-                                      std::span<const Tensor> results) const {
-  if (inputs.size() != program.inputs.size() || results.size() != program.results.size())
-    return absl::InvalidArgumentError(
-        absl::StrCat("program ", program.name, ": expected ", program.inputs.size(), " inputs and ",
-                     program.results.size(), " results, found ", inputs.size(), " and ", results.size()));
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (absl::Status status = checkTensor(inputs[i], program.inputs[i].type, program.inputs[i].shape, "input",
-                                          program.inputs[i].name);
-        !status.ok())
-      return status;
-  for (size_t i = 0; i < results.size(); ++i)
-    if (absl::Status status = checkTensor(results[i], program.results[i].type, program.results[i].shape,
-                                          "result", program.results[i].name);
-        !status.ok())
-      return status;
-  return absl::OkStatus();
 }
 
 /// Kernels may load whole vectors from an operand's start, so tensors that are

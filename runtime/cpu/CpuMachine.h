@@ -54,8 +54,6 @@ private:
   absl::Status allocate(uint64_t available);
   void prepare(const Program &program);
   void *pointerOf(const Operand &operand) const;
-  absl::Status checkTensors(const Program &program, std::span<const Tensor> inputs,
-                            std::span<const Tensor> results) const;
   void bind(Prepared &prepared, std::span<const Tensor> inputs, std::span<Tensor> results);
   void call(const Step &step, void *const *operands);
   void callCode(const Step &step, void *const *operands);

@@ -1,0 +1,100 @@
+//===- Cuda.h - Executables on an NVIDIA GPU --------------------*- C++ -*-===//
+//
+// The driver, nvJitLink and cuBLASLt are loaded when they are needed
+// (runtime/cuda/Library.h says where they are looked for): a program that never
+// asks for a GPU runs without them.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/Machine.h"
+
+#include <functional>
+
+namespace weft::rt {
+
+struct CudaDevice {
+  int index = 0;
+  std::string name; // NVIDIA H200
+  std::string chip; // sm_90a
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  int clockMHz = 0;
+  uint64_t memoryBytes = 0, l2Bytes = 0;
+  uint32_t sharedBytes = 0; // the most a block can have
+  int driverVersion = 0;    // 13000: CUDA 13.0
+};
+
+/// The machine's CUDA devices, perhaps none. Errors: NotFound when there is no
+/// driver; FailedPrecondition when it does not work.
+absl::StatusOr<std::vector<CudaDevice>> cudaDevices();
+
+/// What `--device` asks for.
+struct DeviceChoice {
+  enum class Kind : uint8_t { Auto, Cpu, Cuda, Reference };
+  Kind kind = Kind::Auto;
+  int index = 0; // Cuda
+};
+
+/// auto | cpu | cuda | cuda:INDEX | reference. `auto` is what WEFT_DEVICE says,
+/// when it is set. Errors: InvalidArgument lists the words.
+absl::StatusOr<DeviceChoice> parseDevice(std::string_view text);
+
+/// PTX to a cubin by a program of the toolkit. Called by several threads at once.
+struct Assembler {
+  std::string identity; // with its version: part of the cache's key
+  std::function<absl::StatusOr<std::string>(std::string_view ptx, std::string_view chip)> assemble;
+};
+
+struct CudaOptions {
+  int device = 0;
+  std::string cacheFolder;  // of cubins; empty: none is kept
+  Assembler assembler;      // empty: the driver compiles PTX, and keeps a cache of its own
+  int64_t grid = 0;         // blocks a kernel starts (at most its items); 0: as many as fit
+  bool graphs = true;       // from a program's second run on: one graph instead of its calls
+  bool synchronous = false; // no graphs; wait after each call, so that an error names its kernel
+  bool poison = false;      // bytes of NaN in the arena and the results before each run
+  bool guard = false;       // bands around each block of memory, looked at after each run or call
+};
+
+/// `options` with what the environment says: WEFT_CUDA_GRAPHS=0, WEFT_CUDA_GRID=N,
+/// WEFT_CUDA_SYNC=1, WEFT_CUDA_POISON=1, WEFT_CUDA_GUARD=1. Errors: InvalidArgument.
+absl::StatusOr<CudaOptions> withEnvironment(CudaOptions options);
+
+/// Loads `executable` on a GPU; its target is sm_80 or sm_90a. State is zero.
+/// Errors: ResourceExhausted, before anything is allocated, with sizes and the
+/// largest buffers; InvalidArgument names a kernel that can't be loaded and what
+/// the compiler said; NotFound and FailedPrecondition for the driver and devices.
+///
+/// `run` copies inputs and results through pinned memory and waits once. After a
+/// kernel has crashed every further call returns that error; a new machine works.
+absl::StatusOr<std::unique_ptr<Machine>> makeCudaMachine(Executable executable, const CudaOptions &options);
+
+/// What a CUDA machine did since it was made.
+struct CudaCounters {
+  uint64_t deviceAllocations = 0, pinnedAllocations = 0; // blocks
+  uint64_t deviceBytes = 0;                              // held now
+  uint64_t synchronizations = 0;                         // waits of the host
+  uint64_t launches = 0;                                 // kernels and products, started one by one
+  uint64_t graphsCaptured = 0, graphLaunches = 0;
+  uint64_t modulesLoaded = 0; // by the driver
+  uint64_t compiledByDriver = 0, compiledByAssembler = 0, linked = 0, cubinsFound = 0;
+  double loadSeconds = 0; // of all modules
+};
+
+/// Null when `machine` is no CUDA machine.
+const CudaCounters *cudaCounters(const Machine &machine);
+
+/// What the driver says of a kernel's code.
+struct CudaKernel {
+  std::string name;
+  int registers = 0, localBytes = 0; // a thread's; local memory: spilled registers
+  int blocksPerMultiprocessor = 0;   // that fit at once
+  std::string log;                   // of the driver's compiler; empty for cubins
+};
+
+/// The kernels with code, in the executable's order; none when `machine` is no
+/// CUDA machine.
+std::vector<CudaKernel> cudaKernels(const Machine &machine);
+
+} // namespace weft::rt

@@ -1,0 +1,227 @@
+//===- CudaPrepare.cpp - Loading an executable on the GPU -----------------===//
+#include "runtime/cuda/CudaMachine.h"
+
+#include "runtime/core/ExecutableCheck.h"
+#include "runtime/cpu/Memory.h"
+#include "runtime/cuda/TensorMaps.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace weft::rt::cuda {
+namespace {
+
+constexpr uint64_t kPortAlignment = 256; // bytes, as cuMemAlloc's
+constexpr unsigned char kPoison = 0xFF;  // all ones: NaN in F32, F64 and BF16
+
+uint64_t alignUp(uint64_t bytes) { return (bytes + kPortAlignment - 1) / kPortAlignment * kPortAlignment; }
+
+bool usesProducts(const Executable &executable) {
+  return std::any_of(executable.kernels.begin(), executable.kernels.end(),
+                     [](const Kernel &kernel) { return kernel.kind == Kernel::Kind::Gemm; });
+}
+
+std::string profilePath() {
+  const char *path = std::getenv("WEFT_PROFILE");
+  return path ? path : "";
+}
+
+} // namespace
+
+CudaMachine::CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu)
+    : exe(std::move(executable)), options(options), gpu(std::move(gpu)), modules(*this->gpu),
+      products(*this->gpu), profile(exe, profilePath()) {
+  if (options.synchronous || profile.on())
+    this->options.graphs = false;
+}
+
+absl::StatusOr<std::unique_ptr<CudaMachine>> CudaMachine::make(Executable executable,
+                                                               const CudaOptions &options) {
+  if (absl::Status status = checkExecutable(executable); !status.ok())
+    return status;
+  absl::StatusOr<std::unique_ptr<Gpu>> gpu = Gpu::open(options.device);
+  if (!gpu.ok())
+    return gpu.status();
+  std::unique_ptr<CudaMachine> machine(new CudaMachine(std::move(executable), options, std::move(*gpu)));
+  if (absl::Status status = machine->load(); !status.ok())
+    return status;
+  return machine;
+}
+
+absl::Status CudaMachine::load() {
+  placePorts();
+  // What can't fit is refused before minutes of compiling; scratch is known after.
+  if (absl::Status status = checkRoom(0); !status.ok())
+    return status;
+  if (absl::Status status = modules.load(exe, options); !status.ok())
+    return status;
+  uint64_t scratchAll = scratchBytes();
+  if (absl::Status status = checkRoom(scratchAll); !status.ok())
+    return status;
+  if (absl::Status status = allocate(scratchAll); !status.ok())
+    return status;
+  for (auto &[name, prepared] : programs)
+    if (absl::Status status = prepare(prepared); !status.ok())
+      return status;
+  for (size_t i = 0; i < exe.states.size(); ++i)
+    stateNumbers.emplace(exe.states[i].name, i);
+  return absl::OkStatus();
+}
+
+void CudaMachine::placePorts() {
+  for (const Program &program : exe.programs) {
+    Prepared &prepared = programs[program.name];
+    prepared.program = &program;
+    uint64_t end = 0;
+    auto place = [&](const std::vector<Port> &list, std::vector<uint64_t> &places) {
+      for (const Port &port : list) {
+        places.push_back(end);
+        end = alignUp(end + *denseBytes(port.type, port.shape));
+      }
+    };
+    place(program.inputs, prepared.inputs);
+    prepared.inputBytes = end;
+    place(program.results, prepared.results);
+    prepared.endBytes = end;
+    portBytes = std::max(portBytes, end); // programs run one after the other
+  }
+}
+
+/// Blocks that `call` starts.
+unsigned CudaMachine::blocksOf(const Call &call) const {
+  const LoadedKernel &kernel = modules.kernel(call.kernel);
+  int64_t fit = int64_t{gpu->facts.multiprocessors} * kernel.blocksPerMultiprocessor;
+  int64_t most = options.grid > 0 ? options.grid : fit;
+  return static_cast<unsigned>(std::min<int64_t>({call.grid, most, std::numeric_limits<int32_t>::max()}));
+}
+
+uint64_t CudaMachine::scratchBytes() const {
+  uint64_t most = 0;
+  for (const Program &program : exe.programs)
+    for (const Call &call : program.calls)
+      if (const Kernel &kernel = exe.kernels[call.kernel]; kernel.kind == Kernel::Kind::Code)
+        most = std::max(most, kernel.scratchBytes * blocksOf(call));
+  return most;
+}
+
+absl::Status CudaMachine::checkRoom(uint64_t scratchAll) {
+  absl::StatusOr<uint64_t> free = gpu->freeBytes();
+  if (!free.ok())
+    return free.status();
+  uint64_t workspace = usesProducts(exe) ? Products::kWorkspaceBytes : 0;
+  absl::Status status = checkMemory(exe, portBytes + scratchAll + workspace, *free);
+  if (status.ok())
+    return status;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cuda:", gpu->facts.index, " (", gpu->facts.name, "): ", std::string(status.message())));
+}
+
+absl::Status CudaMachine::allocate(uint64_t scratchAll) {
+  DevicePointer workspace = 0;
+  uint64_t workspaceBytes = usesProducts(exe) ? Products::kWorkspaceBytes : 0;
+  struct Wanted {
+    DevicePointer *base;
+    uint64_t bytes;
+    const char *name;
+  };
+  for (const Wanted &block :
+       {Wanted{&state, exe.stateBytes, "state"}, Wanted{&arena, exe.arenaBytes, "arena"},
+        Wanted{&ports, portBytes, "inputs and results"}, Wanted{&scratch, scratchAll, "scratch of kernels"},
+        Wanted{&workspace, workspaceBytes, "workspace of products"}}) {
+    absl::StatusOr<DevicePointer> base = gpu->allocate(block.bytes, block.name, options.guard);
+    if (!base.ok())
+      return base.status();
+    *block.base = *base;
+  }
+  absl::StatusOr<std::byte *> host = gpu->allocatePinned(portBytes, "inputs and results");
+  if (!host.ok())
+    return host.status();
+  pinned = *host;
+  if (workspaceBytes)
+    if (absl::Status status = products.start(workspace); !status.ok())
+      return status;
+  // State starts at zero; the other blocks hold whatever was there, or the poison.
+  if (absl::Status status = gpu->fill(state, exe.stateBytes, 0); !status.ok())
+    return status;
+  if (options.poison)
+    if (absl::Status status = gpu->fill(scratch, scratchAll, kPoison); !status.ok())
+      return status;
+  return gpu->wait("filling state with zeros");
+}
+
+DevicePointer CudaMachine::addressOf(const Operand &operand, const Prepared &prepared) const {
+  switch (operand.space) {
+  case Space::State:
+    return state + operand.offset;
+  case Space::Arena:
+    return arena + operand.offset;
+  case Space::Input:
+    return ports + prepared.inputs[operand.offset] + operand.start;
+  case Space::Result:
+    return ports + prepared.results[operand.offset] + operand.start;
+  }
+  return 0;
+}
+
+absl::StatusOr<CudaMachine::Step> CudaMachine::prepareStep(const Call &call, const Prepared &prepared) {
+  const Kernel &kernel = exe.kernels[call.kernel];
+  Step step;
+  step.kernel = call.kernel;
+  step.bytes = call.operands.empty() ? 0 : call.operands[0].bytes;
+  for (const Operand &operand : call.operands)
+    step.operands.push_back(addressOf(operand, prepared));
+  if (kernel.kind == Kernel::Kind::Gemm) {
+    absl::StatusOr<size_t> product = products.prepare(kernel, step.operands);
+    if (!product.ok())
+      return product.status();
+    step.product = *product;
+  }
+  if (kernel.kind != Kernel::Kind::Code)
+    return step;
+  step.blocks = blocksOf(call);
+  for (const TensorMap &map : kernel.launch.maps) {
+    absl::StatusOr<EncodedTensorMap> encoded =
+        encodeTensorMap(gpu->driver, map, step.operands[map.operand], kernel.name, step.maps.size());
+    if (!encoded.ok())
+      return encoded.status();
+    step.maps.push_back(*encoded);
+  }
+  return step;
+}
+
+/// Parameters of the entry: addresses, tensor maps, scratch.
+void CudaMachine::setParameters(Step &step) const {
+  size_t operandCount = step.operands.size();
+  if (exe.kernels[step.kernel].scratchBytes > 0)
+    step.operands.push_back(scratch);
+  for (size_t i = 0; i < operandCount; ++i)
+    step.parameters.push_back(&step.operands[i]);
+  for (EncodedTensorMap &map : step.maps)
+    step.parameters.push_back(&map);
+  if (step.operands.size() > operandCount)
+    step.parameters.push_back(&step.operands.back());
+}
+
+absl::Status CudaMachine::prepare(Prepared &prepared) {
+  for (const Call &call : prepared.program->calls) {
+    absl::StatusOr<Step> step = prepareStep(call, prepared);
+    if (!step.ok())
+      return step.status();
+    prepared.steps.push_back(std::move(*step));
+  }
+  for (Step &step : prepared.steps) // they stay where they are from here on
+    if (exe.kernels[step.kernel].kind == Kernel::Kind::Code)
+      setParameters(step);
+  if (!profile.on())
+    return absl::OkStatus();
+  prepared.events.resize(prepared.steps.size() + 1);
+  for (Event &event : prepared.events)
+    if (absl::Status status = gpu->checked(gpu->driver.eventCreate(&event, 0), "cuEventCreate"); !status.ok())
+      return status;
+  return absl::OkStatus();
+}
+
+} // namespace weft::rt::cuda

@@ -1,0 +1,79 @@
+//===- Products.h - Products of matrices by cuBLASLt ------------*- C++ -*-===//
+//
+// cuBLASLt counts columns first: a row-major C = A B is C^T = B^T A^T to it, so
+// that A and B change places and no layout is turned. Sums are kept in fp32 (fp32
+// operands too: never TF32), a split sum is added up in fp32, in a fixed order.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "runtime/cuda/Gpu.h"
+
+namespace weft::rt::cuda {
+
+/// cuBLASLt's functions, named as they are without the prefix.
+struct LtLibrary {
+  int (*create)(LtHandle *handle);
+  int (*destroy)(LtHandle handle);
+  const char *(*statusName)(int status);
+  int (*productCreate)(LtProduct *product, int computeType, int scaleType);
+  int (*productDestroy)(LtProduct product);
+  int (*productSet)(LtProduct product, LtProductAttribute attribute, const void *value, size_t bytes);
+  int (*layoutCreate)(LtLayout *layout, int type, uint64_t rows, uint64_t columns, int64_t ld);
+  int (*layoutDestroy)(LtLayout layout);
+  int (*layoutSet)(LtLayout layout, LtLayoutAttribute attribute, const void *value, size_t bytes);
+  int (*preferenceCreate)(LtPreference *preference);
+  int (*preferenceDestroy)(LtPreference preference);
+  int (*preferenceSet)(LtPreference preference, LtPreferenceAttribute attribute, const void *value,
+                       size_t bytes);
+  int (*heuristic)(LtHandle handle, LtProduct product, LtLayout a, LtLayout b, LtLayout c, LtLayout d,
+                   LtPreference preference, int asked, LtHeuristic *results, int *found);
+  int (*product)(LtHandle handle, LtProduct product, const void *alpha, const void *a, LtLayout aLayout,
+                 const void *b, LtLayout bLayout, const void *beta, const void *c, LtLayout cLayout, void *d,
+                 LtLayout dLayout, const LtAlgorithm *algorithm, void *workspace, size_t workspaceBytes,
+                 Stream stream);
+};
+
+/// Loaded once. Errors: NotFound, FailedPrecondition.
+absl::StatusOr<const LtLibrary *> ltLibrary();
+
+/// The products of one machine. Each is prepared once, for its addresses, with
+/// the first algorithm that cuBLASLt proposes.
+class Products {
+public:
+  static constexpr uint64_t kWorkspaceBytes = 32 << 20;
+
+  explicit Products(Gpu &gpu) : gpu(gpu) {}
+  ~Products();
+  Products(const Products &) = delete;
+  Products &operator=(const Products &) = delete;
+
+  /// `workspace`: kWorkspaceBytes of device memory. Errors: NotFound,
+  /// FailedPrecondition.
+  absl::Status start(DevicePointer workspace);
+  /// A product of `kernel.gemm` on operands in its order (runtime/Executable.h);
+  /// returns its number. Errors: InvalidArgument names the kernel, its sizes and types.
+  absl::StatusOr<size_t> prepare(const Kernel &kernel, const std::vector<DevicePointer> &operands);
+  /// Starts it on the stream. Errors: Internal.
+  absl::Status launch(size_t number, std::string_view name);
+
+private:
+  struct Prepared {
+    LtProduct product = nullptr;
+    LtLayout a = nullptr, b = nullptr, c = nullptr;
+    LtAlgorithm algorithm{};
+    size_t workspaceBytes = 0;
+    DevicePointer left = 0, right = 0, added = 0, out = 0;
+    float beta = 0;
+  };
+  int describe(const Gemm &gemm, DevicePointer auxiliary, Prepared &prepared) const;
+  int choose(const Gemm &gemm, Prepared &prepared) const;
+
+  Gpu &gpu;
+  const LtLibrary *lt = nullptr;
+  LtHandle handle = nullptr;
+  DevicePointer workspace = 0;
+  std::vector<Prepared> products;
+};
+
+} // namespace weft::rt::cuda

@@ -1,0 +1,299 @@
+//===- StubDriver.cpp - The driver's half of the stub ---------------------===//
+#include "test/runtime/cuda/StubDriver.h"
+
+#include "test/runtime/cuda/Stub.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+
+using namespace weft::rt::cuda;
+
+namespace weft::rt::cuda {
+
+Stub &stub() {
+  static auto *state = new Stub;
+  return *state;
+}
+
+Result Stub::enter(const char *symbol, bool allowedInCapture) {
+  ++calls[symbol];
+  if (auto rule = rules.find(symbol); rule != rules.end() && --rule->second.first == 0) {
+    Result result = rule->second.second;
+    rules.erase(rule);
+    return result;
+  }
+  if (capturing && !allowedInCapture)
+    return kCaptureUnsupported;
+  return sticky;
+}
+
+Result Stub::submit(StubWork work) {
+  (capturing ? captured : queue).push_back(std::move(work));
+  return kSuccess;
+}
+
+Result Stub::drain() {
+  std::vector<StubWork> work;
+  work.swap(queue);
+  for (const StubWork &item : work)
+    if (sticky == kSuccess)
+      sticky = item();
+  return sticky;
+}
+
+bool Stub::owns(DevicePointer address, uint64_t bytes) const {
+  auto block = blocks.upper_bound(address);
+  if (block == blocks.begin())
+    return false;
+  --block;
+  return address - block->first <= block->second && bytes <= block->second - (address - block->first);
+}
+
+std::string hex(DevicePointer address) {
+  std::ostringstream text;
+  text << " 0x" << std::hex << address;
+  return text.str();
+}
+
+} // namespace weft::rt::cuda
+
+extern "C" {
+
+void weftStubReset() {
+  Stub &s = stub();
+  std::unique_lock lock(s.mutex);
+  s.devices = 1, s.memory = uint64_t(1) << 30;
+  s.calls.clear(), s.rules.clear(), s.log.clear();
+  s.queue.clear(), s.sticky = kSuccess;
+}
+void weftStubDevices(int count) { stub().devices = count; }
+void weftStubMemory(uint64_t bytes) { stub().memory = bytes; }
+void weftStubFail(const char *symbol, int nth, int result) { stub().rules[symbol] = {nth, result}; }
+int weftStubCalls(const char *symbol) { return stub().calls[symbol]; }
+const char *weftStubLog() { return stub().log.c_str(); }
+int weftStubLive() { return stub().live + static_cast<int>(stub().blocks.size() + stub().pinned.size()); }
+
+Result cuInit(unsigned) {
+  WEFT_ENTER("cuInit");
+  return stub().devices ? kSuccess : kNoDevice;
+}
+Result cuDriverGetVersion(int *version) {
+  *version = 13000;
+  return kSuccess;
+}
+Result cuGetErrorName(Result result, const char **name) {
+  static const std::map<Result, const char *> names{
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidPtx, "CUDA_ERROR_INVALID_PTX"},
+      {kNotFound, "CUDA_ERROR_NOT_FOUND"},
+      {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kLaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"},
+      {kCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"}};
+  auto found = names.find(result);
+  *name = found == names.end() ? nullptr : found->second;
+  return *name ? kSuccess : kInvalidValue;
+}
+Result cuGetErrorString(Result, const char **text) {
+  *text = "text of the stub";
+  return kSuccess;
+}
+Result cuDeviceGetCount(int *count) {
+  *count = stub().devices;
+  return kSuccess;
+}
+Result cuDeviceGet(Device *device, int ordinal) {
+  *device = ordinal;
+  return ordinal < stub().devices ? kSuccess : kInvalidValue;
+}
+Result cuDeviceGetName(char *name, int size, Device) {
+  std::strncpy(name, "Stub H200", static_cast<size_t>(size));
+  return kSuccess;
+}
+Result cuDeviceGetAttribute(int *value, int attribute, Device) {
+  static const std::map<int, int> values{{kMaxThreadsPerBlock, 1024},      {kClockRate, 1980000},
+                                         {kMultiprocessorCount, 132},      {kL2CacheSize, 50 << 20},
+                                         {kComputeCapabilityMajor, 9},     {kComputeCapabilityMinor, 0},
+                                         {kMaxSharedPerBlockOptin, 232448}};
+  auto found = values.find(attribute);
+  if (found == values.end())
+    return kInvalidValue;
+  *value = found->second;
+  return kSuccess;
+}
+Result cuDeviceTotalMem_v2(size_t *bytes, Device) {
+  *bytes = stub().memory;
+  return kSuccess;
+}
+Result cuDevicePrimaryCtxRetain(Context *context, Device device) {
+  WEFT_ENTER("cuDevicePrimaryCtxRetain");
+  ++stub().live;
+  *context = handleOf<Context>(static_cast<uintptr_t>(device) + 1);
+  return kSuccess;
+}
+Result cuDevicePrimaryCtxRelease_v2(Device) {
+  --stub().live;
+  return kSuccess;
+}
+/// A new context: what was in the old one is gone.
+Result cuDevicePrimaryCtxReset_v2(Device) {
+  Stub &s = stub();
+  ++s.calls["cuDevicePrimaryCtxReset_v2"];
+  for (auto [address, bytes] : s.blocks)
+    std::free(reinterpret_cast<void *>(address));
+  s.blocks.clear(), s.queue.clear(), s.used = 0, s.sticky = kSuccess;
+  return kSuccess;
+}
+Result cuCtxSetCurrent(Context) {
+  WEFT_ENTER("cuCtxSetCurrent");
+  return kSuccess;
+}
+
+Result cuMemGetInfo_v2(size_t *free, size_t *total) {
+  WEFT_ENTER("cuMemGetInfo_v2", false);
+  *total = stub().memory, *free = stub().memory - stub().used;
+  return kSuccess;
+}
+Result cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
+  WEFT_ENTER("cuMemAlloc_v2", false);
+  Stub &s = stub();
+  if (bytes > s.memory - s.used)
+    return kOutOfMemory;
+  void *block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(block, 0xCD, bytes);
+  s.blocks[reinterpret_cast<uintptr_t>(block)] = bytes;
+  s.used += bytes;
+  *pointer = reinterpret_cast<uintptr_t>(block);
+  return kSuccess;
+}
+Result cuMemFree_v2(DevicePointer pointer) {
+  WEFT_ENTER("cuMemFree_v2", false);
+  auto found = stub().blocks.find(pointer);
+  if (found == stub().blocks.end())
+    return kInvalidValue;
+  stub().used -= found->second;
+  stub().blocks.erase(found);
+  std::free(reinterpret_cast<void *>(pointer));
+  return kSuccess;
+}
+Result cuMemHostAlloc(void **pointer, size_t bytes, unsigned) {
+  WEFT_ENTER("cuMemHostAlloc", false);
+  *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  stub().pinned[reinterpret_cast<uintptr_t>(*pointer)] = bytes;
+  return kSuccess;
+}
+Result cuMemFreeHost(void *pointer) {
+  if (!stub().pinned.erase(reinterpret_cast<uintptr_t>(pointer)))
+    return kInvalidValue;
+  std::free(pointer);
+  return kSuccess;
+}
+
+Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes, Stream) {
+  WEFT_ENTER("cuMemcpyHtoDAsync_v2");
+  return stub().submit([=] {
+    if (!stub().owns(to, bytes))
+      return kIllegalAddress;
+    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    return kSuccess;
+  });
+}
+Result cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes, Stream) {
+  WEFT_ENTER("cuMemcpyDtoHAsync_v2");
+  return stub().submit([=] {
+    if (!stub().owns(from, bytes))
+      return kIllegalAddress;
+    std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    return kSuccess;
+  });
+}
+Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, Stream) {
+  WEFT_ENTER("cuMemcpyDtoDAsync_v2");
+  return stub().submit([=] {
+    if (!stub().owns(from, bytes) || !stub().owns(to, bytes))
+      return kIllegalAddress;
+    stub().log += "copy " + std::to_string(bytes) + hex(from) + hex(to) + "\n";
+    std::memmove(reinterpret_cast<void *>(to), reinterpret_cast<void *>(from), bytes);
+    return kSuccess;
+  });
+}
+Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream) {
+  WEFT_ENTER("cuMemsetD8Async");
+  return stub().submit([=] {
+    if (!stub().owns(to, bytes))
+      return kIllegalAddress;
+    stub().log += "fill " + std::to_string(bytes) + " with " + std::to_string(value) + hex(to) + "\n";
+    std::memset(reinterpret_cast<void *>(to), value, bytes);
+    return kSuccess;
+  });
+}
+
+Result cuStreamCreate(Stream *stream, unsigned) {
+  WEFT_ENTER("cuStreamCreate");
+  ++stub().live;
+  *stream = handleOf<Stream>(1);
+  return kSuccess;
+}
+Result cuStreamDestroy_v2(Stream) {
+  --stub().live;
+  return kSuccess;
+}
+Result cuStreamSynchronize(Stream) {
+  WEFT_ENTER("cuStreamSynchronize", false);
+  return stub().drain();
+}
+Result cuStreamBeginCapture_v2(Stream, int) {
+  WEFT_ENTER("cuStreamBeginCapture_v2", false);
+  stub().capturing = true;
+  stub().captured.clear();
+  return kSuccess;
+}
+Result cuStreamEndCapture(Stream, Graph *graph) {
+  stub().capturing = false;
+  ++stub().live;
+  *graph = reinterpret_cast<Graph>(new std::vector<StubWork>(std::move(stub().captured)));
+  return kSuccess;
+}
+Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph, unsigned long long) {
+  WEFT_ENTER("cuGraphInstantiateWithFlags");
+  ++stub().live;
+  *exec = reinterpret_cast<GraphExec>(
+      new std::vector<StubWork>(*reinterpret_cast<std::vector<StubWork> *>(graph)));
+  return kSuccess;
+}
+Result cuGraphLaunch(GraphExec exec, Stream) {
+  WEFT_ENTER("cuGraphLaunch");
+  for (const StubWork &work : *reinterpret_cast<std::vector<StubWork> *>(exec))
+    stub().submit(work);
+  return kSuccess;
+}
+Result cuGraphExecDestroy(GraphExec exec) {
+  --stub().live;
+  delete reinterpret_cast<std::vector<StubWork> *>(exec);
+  return kSuccess;
+}
+Result cuGraphDestroy(Graph graph) {
+  --stub().live;
+  delete reinterpret_cast<std::vector<StubWork> *>(graph);
+  return kSuccess;
+}
+Result cuEventCreate(Event *event, unsigned) {
+  WEFT_ENTER("cuEventCreate");
+  ++stub().live;
+  *event = handleOf<Event>(1);
+  return kSuccess;
+}
+Result cuEventRecord(Event, Stream) {
+  WEFT_ENTER("cuEventRecord");
+  return kSuccess;
+}
+Result cuEventElapsedTime(float *milliseconds, Event, Event) {
+  *milliseconds = 2;
+  return kSuccess;
+}
+Result cuEventDestroy_v2(Event) {
+  --stub().live;
+  return kSuccess;
+}
+}

@@ -1,0 +1,67 @@
+//===- StubDriver.h - What the stub's halves share --------------*- C++ -*-===//
+#pragma once
+
+#include "runtime/cuda/Abi.h"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace weft::rt::cuda {
+
+struct StubKernel {
+  std::string name;
+  std::vector<size_t> parameters; // bytes of each
+};
+
+struct StubModule {
+  std::map<std::string, std::unique_ptr<StubKernel>> kernels;
+};
+
+using StubWork = std::function<Result()>;
+
+struct Stub {
+  std::recursive_mutex mutex;
+  int devices = 1;
+  uint64_t memory = uint64_t(1) << 30, used = 0;
+  std::map<std::string, int> calls;
+  std::map<std::string, std::pair<int, Result>> rules; // calls left, result
+  std::string log;
+  std::map<uintptr_t, size_t> blocks, pinned;
+  std::vector<StubWork> queue, captured;
+  bool capturing = false;
+  Result sticky = kSuccess;
+  int live = 0;
+
+  /// Counts a call; what it must return before it does anything.
+  Result enter(const char *symbol, bool allowedInCapture = true);
+  Result submit(StubWork work);
+  Result drain();
+  /// Whether [address, address + bytes) lies in one block.
+  bool owns(DevicePointer address, uint64_t bytes) const;
+};
+
+Stub &stub();
+
+/// Holds the lock; `result` says whether to go on.
+struct Call {
+  explicit Call(const char *symbol, bool allowedInCapture = true)
+      : lock(stub().mutex), result(stub().enter(symbol, allowedInCapture)) {}
+  std::unique_lock<std::recursive_mutex> lock;
+  Result result;
+};
+
+#define WEFT_ENTER(...)                                                                                      \
+  Call call(__VA_ARGS__);                                                                                    \
+  if (call.result != kSuccess)                                                                               \
+  return call.result
+
+template <typename T> T handleOf(uintptr_t number) { return reinterpret_cast<T>(number); }
+
+/// ` 0x1f00`, for the log.
+std::string hex(DevicePointer address);
+
+} // namespace weft::rt::cuda
