@@ -32,6 +32,9 @@ struct KernelKind {
   std::function<llvm::LogicalResult(KernelBody &)> build;
 };
 
+/// The kind of a kernel of one op; null functions for a row program.
+KernelKind kindOf(KernelOp kernel);
+
 // Null functions where the body is not of the kind.
 KernelKind contractKind(ContractOp op);
 KernelKind gatherKind(GatherOp op);
@@ -53,5 +56,7 @@ KernelKind putKind(PutOp op);
 KernelKind mixKind(MixOp op);
 KernelKind mixGradValueKind(MixGradValueOp op);
 KernelKind mixGradPatternKind(MixGradPatternOp op);
+KernelKind mixDenseKind(MixDenseOp op);
+KernelKind mixDenseGradValueKind(MixDenseGradValueOp op);
 
 } // namespace weft

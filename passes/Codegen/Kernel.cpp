@@ -35,7 +35,7 @@ static Operation *singleOp(KernelOp kernel) {
   return &block.front();
 }
 
-static KernelKind kindOf(KernelOp kernel) {
+KernelKind kindOf(KernelOp kernel) {
   Operation *single = singleOp(kernel);
   if (!single || isRowOp(single) || (isa<SumToOp>(single) && !kernel.getRows().empty()))
     return {};
@@ -60,6 +60,8 @@ static KernelKind kindOf(KernelOp kernel) {
       .Case([](MixOp op) { return mixKind(op); })
       .Case([](MixGradValueOp op) { return mixGradValueKind(op); })
       .Case([](MixGradPatternOp op) { return mixGradPatternKind(op); })
+      .Case([](MixDenseOp op) { return mixDenseKind(op); })
+      .Case([](MixDenseGradValueOp op) { return mixDenseGradValueKind(op); })
       .Default([](Operation *) { return KernelKind{}; });
 }
 

@@ -30,7 +30,10 @@ public:
     for (auto attend : llvm::to_vector(bodyOf(program).getOps<AttendOp>()))
       useCaches(attend);
     for (auto mix : llvm::to_vector(bodyOf(program).getOps<MixOp>()))
-      if (failed(useCache(mix)))
+      if (failed(useCache(mix, mix.getA())))
+        return failure();
+    for (auto mix : llvm::to_vector(bodyOf(program).getOps<MixDenseOp>()))
+      if (failed(useCache(mix, mix.getP())))
         return failure();
     return success();
   }
@@ -90,8 +93,8 @@ private:
   }
 
   /// Frozen heads need values alone; those that live heads read are cached already.
-  LogicalResult useCache(MixOp mix) {
-    auto pattern = cast<RankedTensorType>(mix.getA().getType());
+  template <typename Mix> LogicalResult useCache(Mix mix, Value patterns) {
+    auto pattern = cast<RankedTensorType>(patterns.getType());
     if (pattern.getDimSize(1) < cacheLength)
       return mix.emitError() << "a cache of " << cacheLength
                              << " places is longer than the patterns of frozen "

@@ -160,8 +160,15 @@ void Site::addPatterns(const FrozenHeads &frozen) {
   int64_t places = frozen.length > 0 ? frozen.length : queryType.getDimSize(1);
   // Where all heads are frozen weights are used as they are.
   bool all = axes.size() == 1 && static_cast<int64_t>(frozen.heads.size()) == sizes[0];
-  patternType = namedTensor({all ? axes[0] : builder.getStringAttr("frozen"), builder.getStringAttr("place")},
-                            {static_cast<int64_t>(frozen.heads.size()), places}, queryType.getElementType());
+  SmallVector<StringAttr> names{all ? axes[0] : builder.getStringAttr("frozen")};
+  SmallVector<int64_t> extents{static_cast<int64_t>(frozen.heads.size())};
+  if (frozen.dense) {
+    names.push_back(builder.getStringAttr("row"));
+    extents.push_back(places);
+  }
+  names.push_back(builder.getStringAttr("place"));
+  extents.push_back(places);
+  patternType = namedTensor(names, extents, queryType.getElementType());
   auto init =
       InitAttr::get(builder.getContext(), InitKind::Constant, builder.getF64FloatAttr(0), Attribute());
   OpBuilder top(module.getContext());
@@ -169,7 +176,10 @@ void Site::addPatterns(const FrozenHeads &frozen) {
   for (StateOp state : module.getOps<StateOp>())
     top.setInsertionPointAfter(state);
   Role role = frozen.trained ? Role::Parameter : Role::Control;
-  for (const std::string &state : {patternKeyName(name), patternDistanceName(name)})
+  SmallVector<std::string> tables{patternKeyName(name), patternDistanceName(name)};
+  if (frozen.dense)
+    tables = {wholePatternName(name)};
+  for (const std::string &state : tables)
     StateOp::create(top, loc, state, role, patternType, init, IntegerAttr());
 }
 
@@ -189,6 +199,13 @@ Piece Site::mixOf(const FrozenHeads &frozen, ArrayRef<size_t> members, Value v, 
     windows.push_back(frozen.windows[member]);
   }
   builder.setInsertionPoint(attend);
+  if (frozen.dense) {
+    Value p = patternOf(frozen, wholePatternName(name), members);
+    builder.setInsertionPoint(attend);
+    auto mix = MixDenseOp::create(builder, loc, v, p, attend.getDocStart(), attend.getOffset(),
+                                  kvTable(heads, kvHeads));
+    return {mix.getOut(), slices(axes, sizes, axesOf(p)[0].getValue(), heads)};
+  }
   Value a = patternOf(frozen, patternKeyName(name), members);
   Value r = patternOf(frozen, patternDistanceName(name), members);
   builder.setInsertionPoint(attend);

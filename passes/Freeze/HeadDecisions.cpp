@@ -9,6 +9,7 @@ namespace weft {
 
 std::string patternKeyName(const std::string &site) { return "pattern/" + site + "/a"; }
 std::string patternDistanceName(const std::string &site) { return "pattern/" + site + "/r"; }
+std::string wholePatternName(const std::string &site) { return "pattern/" + site + "/p"; }
 
 void setHeadDecisions(ModuleOp module, const HeadDecisions &decisions) {
   Builder builder(module.getContext());
@@ -22,6 +23,8 @@ void setHeadDecisions(ModuleOp module, const HeadDecisions &decisions) {
     fields.set("trained", builder.getBoolAttr(heads.trained));
     if (heads.length > 0)
       fields.set("length", builder.getI64IntegerAttr(heads.length));
+    if (heads.dense)
+      fields.set("dense", builder.getBoolAttr(true));
     frozen.set(site, fields.getDictionary(module.getContext()));
   }
   for (const auto &[site, heads] : decisions.pruned)
@@ -44,10 +47,15 @@ static FailureOr<FrozenHeads> readFrozen(ModuleOp module, NamedAttribute entry) 
            << "': expected {heads = array<i64: ...>, windows = array<i32: ...> of as many, "
               "trained = true or false}";
   auto length = fields.getAs<IntegerAttr>("length");
+  auto dense = fields.getAs<BoolAttr>("dense");
+  if (dense && dense.getValue() && trained.getValue())
+    return module.emitError() << "weft.frozen holds dense and trained patterns for '"
+                              << entry.getName().getValue() << "': expected one of the two";
   return FrozenHeads{{heads.asArrayRef().begin(), heads.asArrayRef().end()},
                      {windows.asArrayRef().begin(), windows.asArrayRef().end()},
                      trained.getValue(),
-                     length ? length.getInt() : 0};
+                     length ? length.getInt() : 0,
+                     dense && dense.getValue()};
 }
 
 FailureOr<HeadDecisions> readHeadDecisions(ModuleOp module) {

@@ -18,12 +18,13 @@ namespace weft {
 
 /// Heads of a site that mix by a fixed pattern (arXiv:2609.34650, section 3.2).
 /// Their state is `pattern/SITE/a` and `pattern/SITE/r`, one row a head in the
-/// order of `heads`.
+/// order of `heads`; dense ones (appendix C.2) have one square a head, `pattern/SITE/p`.
 struct FrozenHeads {
   std::vector<int64_t> heads;   // increasing
   std::vector<int32_t> windows; // one a head; no bound: 2147483647
   bool trained = false;         // patterns are parameters
   int64_t length = 0;           // T: places of a pattern; 0: the program's positions
+  bool dense = false;           // never trained
 };
 
 struct HeadDecisions {
@@ -35,6 +36,7 @@ struct HeadDecisions {
 /// Names of a site's pattern in the state.
 std::string patternKeyName(const std::string &site);      // pattern/SITE/a
 std::string patternDistanceName(const std::string &site); // pattern/SITE/r
+std::string wholePatternName(const std::string &site);    // pattern/SITE/p
 
 /// Sets `weft.frozen` and `weft.pruned` of a module that `weft-freeze-heads` will
 /// read; leaves out what is empty.

@@ -4,10 +4,11 @@ include "mlir/Pass/PassBase.td"
 def FreezeHeadsPass : Pass<"weft-freeze-heads", "::mlir::ModuleOp"> {
   let summary = "give frozen heads their patterns, take pruned heads out of the model";
   let description = [{
-    Reads the module's `weft.frozen` (site -> {heads, windows, trained, length})
+    Reads the module's `weft.frozen` (site -> {heads, windows, trained, length, dense})
     and `weft.pruned` (site -> heads), sites being attends by path, heads query
     heads as the model is written. Live heads keep `weft.attend`; frozen ones get
-    `weft.mix` with the state `pattern/SITE/a` and `/r`; pruned ones add nothing.
+    `weft.mix` with the state `pattern/SITE/a` and `/r`, or `weft.mix_dense` with
+    `pattern/SITE/p`; pruned ones add nothing.
     What heads no longer need goes down to the weights as `weft.take`, and a
     parameter that is only taken from becomes a smaller entry with `slices`. The
     output's product becomes one a part, summed; heads keep their order.

@@ -208,6 +208,18 @@ def mix(t, attrs, out):
     return [np.einsum("bhij,bjhc->bihc", p, mix_values(t, v)), np.transpose(lse, (0, 2, 1))]
 
 
+def mix_dense(t, attrs, out):
+    v, p = t["v"].value, t["p"].value
+    queries, keys, heads = t["doc_start"].value.shape[1], v.shape[1], p.shape[0]
+    start = t["doc_start"].value.astype(np.int64)[:, None, :, None]
+    i = (int(t["offset"].value) if "offset" in t else 0) + np.arange(queries)[None, None, :, None]
+    j = np.arange(keys)[None, None, None, :]
+    seen = (j <= i) & (j >= start)
+    head = np.arange(heads)[None, :, None, None]
+    weights = np.where(seen, p[head, i - start, np.where(seen, j - start, 0)], 0)
+    return [np.einsum("bhij,bjhc->bihc", weights, mix_values(t, v))]
+
+
 def merged(tensor, names):
     """The tensor with the axes `names` as one, and where it stands."""
     first, shape = tensor.axes.index(names[0]), tensor.value.shape

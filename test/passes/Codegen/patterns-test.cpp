@@ -113,6 +113,22 @@ std::string patternGradText(const Case &c) {
                     {c.pattern(), c.pattern()}, "%v, %a, %r windows %w documents %d, %o, %l, %g" + kv);
 }
 
+std::string wholePattern(const Case &c) {
+  const std::string places = std::to_string(c.places > 0 ? c.places : c.length);
+  return tensor("frozen:" + std::to_string(c.heads) + " row:" + places + " place:" + places);
+}
+
+std::string wholeForwardText(const Case &c) {
+  return kernelText("mix_dense", withKv(c, {{"v", c.value()}, {"p", wholePattern(c)}, {"d", c.documents()}}),
+                    {c.out()}, std::string("%v, %p documents %d") + (c.kvOf.empty() ? "" : " kv_of %kv"));
+}
+
+std::string wholeGradText(const Case &c) {
+  return kernelText("mix_dense_grad_value",
+                    withKv(c, {{"p", wholePattern(c)}, {"d", c.documents()}, {"g", c.out()}}), {c.value()},
+                    std::string("%p documents %d, %g") + (c.kvOf.empty() ? "" : " kv_of %kv"));
+}
+
 /// `first` is the argument of the windows; documents stand behind it.
 void fillCommon(KernelHarness &harness, const Case &c, size_t first, size_t kv) {
   harness.fill[first] = [&c](size_t, size_t i) { return c.windows[i % c.windows.size()]; };
@@ -246,6 +262,53 @@ TEST(Patterns, decode) {
       harness.fill[6] = [](size_t, size_t i) { return static_cast<double>(i / 2); };
       harness.check(5e-6);
     }
+}
+
+/// Both kernels of whole patterns, whose upper triangles are not zero here.
+void checkWhole(const Case &c, int bits = 0) {
+  SCOPED_TRACE("length " + std::to_string(c.length) + ", channel " + std::to_string(c.channel));
+  KernelHarness forward(wholeForwardText(c)), gradient(wholeGradText(c));
+  forward.vectorBits = gradient.vectorBits = bits;
+  forward.fill[2] = gradient.fill[1] = [&c](size_t, size_t i) { return c.start(i); };
+  if (!c.kvOf.empty())
+    forward.fill[3] = gradient.fill[3] = [&c](size_t, size_t i) { return c.kvOf[i]; };
+  forward.check(1e-5);
+  gradient.check(1e-5);
+}
+
+// Catches: a row of the pattern by the query's place in the row and not in its document, keys
+// after the query or of another document, an edge block read past its end, heads of one value
+// head not summed, a longer pattern read with the row's stride.
+TEST(Patterns, whole) {
+  for (int64_t length : {1, 65, 131}) {
+    Case c;
+    c.batch = 2;
+    c.length = length;
+    c.channel = 12;
+    c.starts = {0, 1, 30, 64, 66, 129};
+    checkWhole(c);
+  }
+  Case c;
+  c.batch = 2;
+  c.length = 70;
+  c.heads = 5, c.kvHeads = 3, c.places = 90;
+  c.kvOf = {2, 0, 2, 2, 0};
+  checkWhole(c, 128);
+}
+
+// One query at the end of a cache, in a document that began at 10.
+TEST(Patterns, wholeDecode) {
+  for (double offset : {0.0, 64.0, 90.0}) {
+    std::string v = tensor("batch:2 cache:96 kv:2 head:16"), p = tensor("frozen:4 row:100 place:100"),
+                d = tensor("batch:2 pos:1", "i32"), o = tensor("batch:2 pos:1 frozen:4 head:16");
+    KernelHarness harness(
+        kernelText("mix_dense", {{"v", v}, {"p", p}, {"d", d}, {"o", "tensor<i32>"}, {"kv", "tensor<4xi32>"}},
+                   {o}, "%v, %p documents %d offset %o kv_of %kv"));
+    harness.fill[2] = [offset](size_t, size_t i) { return i == 1 && offset > 60 ? 10.0 : 0.0; };
+    harness.fill[3] = [offset](size_t, size_t) { return offset; };
+    harness.fill[4] = [](size_t, size_t i) { return static_cast<double>(i / 2); };
+    harness.check(1e-5);
+  }
 }
 
 // Catches: slices of the wrong stride, an index counted in one of two axes, a

@@ -194,3 +194,24 @@ module attributes {weft.pruned = {s = array<i64: 0>}} {
     return %y : !h
   }
 }
+
+// -----
+
+// Dense patterns: one square a head, of as many places as were calibrated. Mutations
+// caught: tables of a compact pattern beside it, the square of another head.
+// CHECK: weft.state control @"pattern/s/p" <constant, 0.000000e+00 : f64> : tensor<2x9x9xf32, #weft.axes<frozen, row, place>>
+// CHECK-NOT: weft.state control
+// CHECK-LABEL: @forward
+// CHECK: %[[P:.*]] = weft.get @"pattern/s/p"
+// CHECK: weft.mix_dense %{{.*}}, %[[P]] documents %{{.*}} : {{.*}} -> tensor<2x8x2x2xf32, #weft.axes<batch, pos, frozen, head>>
+!ids = tensor<2x8xi32, #weft.axes<batch, pos>>
+!h = tensor<2x8x3x2xf32, #weft.axes<batch, pos, heads, head>>
+!l = tensor<2x8x3xf32, #weft.axes<batch, pos, heads>>
+module attributes {weft.frozen = {s = {dense = true, heads = array<i64: 0, 2>, length = 9 : i64, trained = false, windows = array<i32: 3, 9>}}} {
+  func.func @forward(%x: !h, %d: !ids) -> (!h {weft.name = "y"}) {
+    %windows = weft.integers [8, 8, 8] : tensor<3xi32>
+    %a, %lse = weft.attend %x, %x, %x windows %windows documents %d {scale = 0.5 : f64} : (!h, !h, !h, tensor<3xi32>, !ids) -> (!h, !l) loc("in s"("f":1:1))
+    %y = weft.binary add %a, %x : (!h, !h) -> !h
+    return %y : !h
+  }
+}

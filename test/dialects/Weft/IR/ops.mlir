@@ -226,12 +226,17 @@ func.func @launches(%x : !x) -> !x {
 !fl = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
 !fp = tensor<2x3xf32, #weft.axes<frozen, place>>
 !fd = tensor<2x3xi32, #weft.axes<batch, pos>>
+!fs = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
 
 // CHECK: weft.state parameter @sliced <constant, 0.000000e+00 : f64> slices <of[4, 3, 2] axes 0 + 2 kept[1, 7]> : tensor<2x2xf32, #weft.axes<live, head>>
 weft.state parameter @sliced <constant, 0.0 : f64> slices <of [4, 3, 2] axes 0 + 2 kept [1, 7]> : tensor<2x2xf32, #weft.axes<live, head>>
 
 // CHECK-LABEL: @patterns
-func.func @patterns(%v : !fv, %p : !fp, %w : tensor<2xi32>, %d : !fd) {
+func.func @patterns(%v : !fv, %p : !fp, %s : !fs, %w : tensor<2xi32>, %d : !fd) {
+  // CHECK: %[[D:.*]] = weft.mix_dense %{{.*}}, %{{.*}} documents %{{.*}} kv_of %{{.*}} :
+  %m = weft.mix_dense %v, %s documents %d kv_of %w : (!fv, !fs, !fd, tensor<2xi32>) -> !fo
+  // CHECK: weft.mix_dense_grad_value %{{.*}} documents %{{.*}}, %[[D]] :
+  %dm = weft.mix_dense_grad_value %s documents %d, %m : (!fs, !fd, !fo) -> !fv
   // CHECK: %[[O:.*]], %[[L:.*]] = weft.mix %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}} kv_of %{{.*}} :
   %o, %l = weft.mix %v, %p, %p windows %w documents %d kv_of %w : (!fv, !fp, !fp, tensor<2xi32>, !fd, tensor<2xi32>) -> (!fo, !fl)
   // CHECK: weft.mix_grad_value %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}}, %[[L]], %[[O]] :

@@ -215,6 +215,126 @@ func.func @mix_grad_pattern_c4(%v : !v, %a : !p, %w : tensor<1xi32>, %d : !d, %o
 
 // -----
 
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_c1(%v : tensor<2x3x2x4xf32, #weft.axes<row, pos, kv, head>>, %p : !s, %d : !d) {
+  // expected-error@+2 {{expects v of axes batch, keys, heads..., channel}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %o = weft.mix_dense %v, %p documents %d : (tensor<2x3x2x4xf32, #weft.axes<row, pos, kv, head>>, !s, !d) -> !o
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_c2(%v : !v, %p : tensor<2x3x4xf32, #weft.axes<frozen, row, place>>, %d : !d) {
+  // expected-error@+2 {{expects p of axes heads, places, places}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %o = weft.mix_dense %v, %p documents %d : (!v, tensor<2x3x4xf32, #weft.axes<frozen, row, place>>, !d) -> !o
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_c3(%v : !v, %p : tensor<2x2x2xf32, #weft.axes<frozen, row, place>>, %d : !d) {
+  // expected-error@+1 {{expects a pattern of at least 3 places, but it has 2}}
+  %o = weft.mix_dense %v, %p documents %d : (!v, tensor<2x2x2xf32, #weft.axes<frozen, row, place>>, !d) -> !o
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_c4(%v : !v, %p : !s, %d : tensor<3x2xi32, #weft.axes<pos, batch>>) {
+  // expected-error@+2 {{expects document starts over batch and pos}}
+  // expected-error@+1 {{failed to infer returned types}}
+  %o = weft.mix_dense %v, %p documents %d : (!v, !s, tensor<3x2xi32, #weft.axes<pos, batch>>) -> !o
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_c5(%v : tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>, %p : !s, %d : !d) {
+  // expected-error@+1 {{expects as many heads of values as of patterns, or one number of `kv_of` a head}}
+  %o = weft.mix_dense %v, %p documents %d : (tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>, !s, !d) -> !o
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_c6(%v : !v, %p : !s, %d : !d, %i : tensor<i32>) {
+  // expected-error@+1 {{expects one query a row beside `offset`}}
+  %o = weft.mix_dense %v, %p documents %d offset %i : (!v, !s, !d, tensor<i32>) -> !o
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_grad_value_c1(%p : tensor<2x3x4xf32, #weft.axes<frozen, row, place>>, %d : !d, %g : !o) {
+  // expected-error@+1 {{expects p of axes heads, places, places}}
+  %dv = weft.mix_dense_grad_value %p documents %d, %g : (tensor<2x3x4xf32, #weft.axes<frozen, row, place>>, !d, !o) -> !v
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_grad_value_c2(%p : tensor<2x2x2xf32, #weft.axes<frozen, row, place>>, %d : !d, %g : !o) {
+  // expected-error@+1 {{expects values and results of one mix of}}
+  %dv = weft.mix_dense_grad_value %p documents %d, %g : (tensor<2x2x2xf32, #weft.axes<frozen, row, place>>, !d, !o) -> !v
+  return
+}
+
+// -----
+
+!v = tensor<2x3x2x4xf32, #weft.axes<batch, pos, kv, head>>
+!o = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
+!s = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+
+func.func @mix_dense_grad_value_c3(%p : !s, %d : !d, %g : !o, %kv : tensor<1xi32>) {
+  // expected-error@+1 {{expects as many heads of values as of patterns, or one number of `kv_of` a head}}
+  %dv = weft.mix_dense_grad_value %p documents %d, %g kv_of %kv : (!s, !d, !o, tensor<1xi32>) -> !v
+  return
+}
+
+// -----
+
 !x = tensor<4x2x3xf32, #weft.axes<heads, head, dim>>
 !y = tensor<1x2x3xf32, #weft.axes<live, head, dim>>
 

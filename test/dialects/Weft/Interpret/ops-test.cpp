@@ -455,6 +455,24 @@ TEST(OpsAgainstNumpy, Patterns) {
                {{"out", out}, {"lse", rows}},
                "weft.mix %v, %a, %distance windows %windows documents %doc_start kv_of %kv_of"});
   }
+  const Operand square{"p", {{"frozen", 3}, {"row", 6}, {"place", 6}}},
+      starts{"doc_start", {{"batch", 2}, {"pos", 5}}, "i32", documents},
+      readers{"kv_of", {{"heads", 3}}, "i32", kvOf};
+  cases.add({"mix by whole patterns",
+             "mix_dense",
+             "",
+             {{"v", values}, square, starts, readers},
+             {{"out", out}},
+             "weft.mix_dense %v, %p documents %doc_start kv_of %kv_of"});
+  cases.add({"mix by whole patterns in a cache",
+             "mix_dense",
+             "",
+             {{"v", {{"batch", 2}, {"cache", 7}, {"frozen", 2}, {"channel", 3}}},
+              {"p", {{"frozen", 2}, {"row", 7}, {"place", 7}}},
+              {"doc_start", {{"batch", 2}, {"pos", 1}}, "i32", {0, 2}},
+              {"offset", {}, "i32", {4}}},
+             {{"out", {{"batch", 2}, {"pos", 1}, {"frozen", 2}, {"channel", 3}}}},
+             "weft.mix_dense %v, %p documents %doc_start offset %offset"});
   cases.add({"mix in a cache",
              "mix",
              "",
