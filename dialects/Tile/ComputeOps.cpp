@@ -47,7 +47,45 @@ template <typename AnyProduct> static LogicalResult verifyProduct(AnyProduct op,
   return success();
 }
 
-LogicalResult ProductOp::verify() { return verifyProduct(*this, 8); }
+/// An op that hands a value on under another name.
+static bool handsOn(Operation *user) {
+  return user->hasTrait<OpTrait::IsTerminator>() || isa<scf::ForOp, scf::WhileOp, WaitProductsOp>(user);
+}
+
+/// Registers of `product` have no other use before a wait: C4. What loops carry is the interpreter's to judge.
+static LogicalResult verifyInFlight(ProductOp product) {
+  bool waits = false;
+  for (OpOperand &use : product.getResult().getUses()) {
+    auto next = dyn_cast<ProductOp>(use.getOwner());
+    bool goesOn = next && use.get() == next.getInit() && use.get() != next.getA();
+    waits |= goesOn || handsOn(use.getOwner());
+    if (!goesOn && !handsOn(use.getOwner()))
+      return use.getOwner()->emitOpError()
+             << "uses the result of tile.product, which is under way: use the result of tile.wait_products";
+  }
+  if (!waits)
+    return product.emitOpError() << "has a result that no tile.wait_products ends";
+  if (!isa<FragType>(product.getA().getType()))
+    return success();
+  waits = false;
+  for (Operation *user : product.getA().getUsers()) {
+    waits |= handsOn(user);
+    bool later = user->getBlock() == product->getBlock() && product->isBeforeInBlock(user);
+    if (later && !handsOn(user) && !isa<ProductOp>(user))
+      return user->emitOpError()
+             << "uses the left fragment of tile.product, which is under way: use the result of "
+                "tile.wait_products";
+  }
+  if (!waits)
+    return product.emitOpError() << "has a left fragment that no tile.wait_products gives back";
+  return success();
+}
+
+LogicalResult ProductOp::verify() {
+  if (failed(verifyProduct(*this, 8)))
+    return failure();
+  return verifyInFlight(*this);
+}
 
 LogicalResult ProductSyncOp::verify() { return verifyProduct(*this, 16); }
 
@@ -116,8 +154,14 @@ LogicalResult MapOp::verify() {
   }
   for (Operation &op : getBody().front())
     if (op.getNumRegions() != 0 ||
-        !(isa<YieldOp, Exp2Op>(op) || isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))) // C4
-      return op.emitOpError() << "stands in tile.map, which holds arith, math and tile.exp2";
+        !(isa<YieldOp, Exp2Op, CallOp>(op) || isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))) // C4
+      return op.emitOpError() << "stands in tile.map, which holds arith, math, tile.exp2 and tile.call";
+  return success();
+}
+
+LogicalResult CallOp::verify() {
+  if (!isa<MapOp>((*this)->getParentOp())) // C1
+    return emitOpError() << "expects to stand in tile.map, where values are a thread's own";
   return success();
 }
 

@@ -76,7 +76,7 @@ def Tile_MapOp : Tile_Op<"map", [Pure, SingleBlock]> {
     The block gets one scalar an input (rows and columns are repeated) and, with
     `coordinates`, the row and the column inside the fragment (i32; 0 for the one that
     the results lack). Scalars that are the same in all threads may be used from
-    outside. The body holds `arith`, `math` and `tile.exp2` on f32, i32, i64 and i1. Constraints:
+    outside. The body holds `arith`, `math`, `tile.exp2` and `tile.call` on f32, i32, i64 and i1. Constraints:
     the block's arguments are the inputs' elements and the coordinates (C1); the yielded
     values are the results' elements (C2); all results have one shape, and each input
     is repeated to it (C3); the body's ops are scalar (C4).
@@ -99,6 +99,20 @@ def Tile_Exp2Op : Tile_Op<"exp2", [Pure]> {
   let arguments = (ins F32:$x);
   let results = (outs F32:$result);
   let assemblyFormat = "$x attr-dict";
+}
+
+def Tile_CallOp : Tile_Op<"call", [Pure]> {
+  let summary = "calls a device function of a library that is linked in later";
+  let description = [{
+    `%y = tile.call @softcap(%x) : (f32) -> f32`: of a thread's own values, inside
+    `tile.map`. In PTX it is an `.extern .func`; PTX or LTO-IR that defines it is
+    linked by nvJitLink. The function reads no memory that the kernel writes and has
+    no effects. Constraints: it stands in tile.map (C1).
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Tile_Scalar>:$operands);
+  let results = (outs Tile_Scalar:$result);
+  let assemblyFormat = "$callee `(` $operands `)` attr-dict `:` functional-type($operands, $result)";
+  let hasVerifier = 1;
 }
 
 def Tile_ReduceOp : Tile_Op<"reduce", [Pure]> {
