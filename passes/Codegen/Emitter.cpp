@@ -65,9 +65,19 @@ template <typename Op> static Value contracting(OpBuilder &b, Location loc, Valu
 Value Emitter::add(Value x, Value y) { return contracting<arith::AddFOp>(b, loc, x, y); }
 Value Emitter::sub(Value x, Value y) { return contracting<arith::SubFOp>(b, loc, x, y); }
 Value Emitter::mul(Value x, Value y) { return contracting<arith::MulFOp>(b, loc, x, y); }
-Value Emitter::div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
+Value Emitter::div(Value x, Value y) {
+  auto op = arith::DivFOp::create(b, loc, x, y);
+  if (approximate)
+    op.setFastmath(arith::FastMathFlags::afn);
+  return op;
+}
 Value Emitter::neg(Value x) { return arith::NegFOp::create(b, loc, x); }
-Value Emitter::sqrt(Value x) { return math::SqrtOp::create(b, loc, x); }
+Value Emitter::sqrt(Value x) {
+  auto op = math::SqrtOp::create(b, loc, x);
+  if (approximate)
+    op.setFastmath(arith::FastMathFlags::afn);
+  return op;
+}
 Value Emitter::fma(Value x, Value y, Value z) { return math::FmaOp::create(b, loc, x, y, z); }
 
 Value Emitter::larger(Value x, Value y) {
@@ -111,7 +121,11 @@ Value Emitter::widen(Value x) { return arith::ExtSIOp::create(b, loc, i64, x); }
 //===----------------------------------------------------------------------===//
 
 Value Emitter::at(Value pointer, Value index) {
-  return LLVM::GEPOp::create(b, loc, ptr, f32, pointer, ArrayRef<LLVM::GEPArg>{index});
+  if (!halves.contains(pointer))
+    return LLVM::GEPOp::create(b, loc, ptr, f32, pointer, ArrayRef<LLVM::GEPArg>{index});
+  Value place = LLVM::GEPOp::create(b, loc, ptr, b.getBF16Type(), pointer, ArrayRef<LLVM::GEPArg>{index});
+  halves.insert(place);
+  return place;
 }
 
 Value Emitter::bytesFrom(Value pointer, int64_t bytes) {
@@ -119,7 +133,21 @@ Value Emitter::bytesFrom(Value pointer, int64_t bytes) {
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
 }
 
-Value Emitter::load(Type type, Value pointer) { return LLVM::LoadOp::create(b, loc, type, pointer, 4); }
+/// `like` with other elements.
+static Type withElements(Type like, Type element) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? VectorType::get(vector.getShape(), element) : element;
+}
+
+Value Emitter::load(Type type, Value pointer, int64_t alignment) {
+  constexpr unsigned kFloat = 4, kHalf = 2;
+  auto bytes = static_cast<unsigned>(alignment);
+  if (!halves.contains(pointer) || getElementTypeOrSelf(type) != f32)
+    return LLVM::LoadOp::create(b, loc, type, pointer, bytes ? bytes : kFloat);
+  Value half =
+      LLVM::LoadOp::create(b, loc, withElements(type, b.getBF16Type()), pointer, bytes ? bytes : kHalf);
+  return arith::ExtFOp::create(b, loc, type, half);
+}
 
 Value Emitter::load(Type type, Value pointer, Value index) { return load(type, at(pointer, index)); }
 
@@ -134,6 +162,8 @@ Value Emitter::loadLanes(Value pointer, Value index, const Lanes &lanes, Value o
 }
 
 Value Emitter::gatherLanes(Value pointer, Value index, int64_t stride, const Lanes &lanes) {
+  if (width == 1 && !lanes.mask)
+    return load(floats, pointer, index);
   Value offsets = muli(iota(i64), stride);
   Value places = addi(splat(index), offsets);
   Type pointers = VectorType::get({width}, ptr);
@@ -142,7 +172,14 @@ Value Emitter::gatherLanes(Value pointer, Value index, int64_t stride, const Lan
   return LLVM::masked_gather::create(b, loc, floats, addresses, mask, ValueRange{constant(floats, 0)}, 4);
 }
 
-void Emitter::store(Value value, Value pointer) { LLVM::StoreOp::create(b, loc, value, pointer, 4); }
+void Emitter::store(Value value, Value pointer, int64_t alignment) {
+  constexpr unsigned kFloat = 4, kHalf = 2;
+  auto bytes = static_cast<unsigned>(alignment);
+  bool half = halves.contains(pointer) && getElementTypeOrSelf(value) == f32;
+  if (half)
+    value = arith::TruncFOp::create(b, loc, withElements(value.getType(), b.getBF16Type()), value);
+  LLVM::StoreOp::create(b, loc, value, pointer, bytes ? bytes : half ? kHalf : kFloat);
+}
 
 void Emitter::store(Value value, Value pointer, Value index) { store(value, at(pointer, index)); }
 
@@ -259,6 +296,8 @@ void Emitter::strips(int64_t count, function_ref<void(Value, const Lanes &)> bod
 }
 
 void Emitter::strips(Value from, Value to, function_ref<void(Value, const Lanes &)> body) {
+  if (width == 1)
+    return loop(from, to, 1, [&](Value i) { body(i, {}); });
   Value rest = remi(subi(to, from), width);
   Value whole = subi(to, rest);
   loop(from, whole, width, [&](Value i) { body(i, {}); });

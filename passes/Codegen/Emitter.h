@@ -10,6 +10,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace weft {
 
@@ -27,6 +28,10 @@ public:
   const int64_t width;
   mlir::Type f32, i32, i64, ptr;
   mlir::VectorType floats, ints, longs, bools;
+  /// Pointers to elements of bf16, and all that `at` makes of them: loads widen to f32, stores round.
+  llvm::DenseSet<mlir::Value> halves;
+  /// A GPU's units for powers of two, quotients and roots: errors of 2 ulp, e^x of |x| 2^-24.
+  bool approximate = false;
 
   // Constants. `like` gives the type: a scalar or a vector.
   mlir::Value number(int64_t value);
@@ -64,12 +69,13 @@ public:
   // Memory.
   mlir::Value at(mlir::Value pointer, mlir::Value index); // f32 or i32 elements
   mlir::Value bytesFrom(mlir::Value pointer, int64_t bytes);
-  mlir::Value load(mlir::Type type, mlir::Value pointer);
+  /// `alignment` in bytes; 0: that of an element.
+  mlir::Value load(mlir::Type type, mlir::Value pointer, int64_t alignment = 0);
   mlir::Value load(mlir::Type type, mlir::Value pointer, mlir::Value index);
   mlir::Value loadIndex(mlir::Value pointer, mlir::Value index); // i32, widened to i64
   mlir::Value loadLanes(mlir::Value pointer, mlir::Value index, const Lanes &lanes, mlir::Value outside = {});
   mlir::Value gatherLanes(mlir::Value pointer, mlir::Value index, int64_t stride, const Lanes &lanes);
-  void store(mlir::Value value, mlir::Value pointer);
+  void store(mlir::Value value, mlir::Value pointer, int64_t alignment = 0);
   void store(mlir::Value value, mlir::Value pointer, mlir::Value index);
   void storeLanes(mlir::Value value, mlir::Value pointer, mlir::Value index, const Lanes &lanes);
 

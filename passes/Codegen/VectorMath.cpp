@@ -39,7 +39,16 @@ static Value powerOfTwo(Emitter &e, Value rounded, int64_t less) {
   return arith::BitcastOp::create(e.b, e.loc, rounded.getType(), biased);
 }
 
+/// 2^x by the GPU's unit for it.
+static Value unitExp2(Emitter &e, Value x) {
+  auto op = math::Exp2Op::create(e.b, e.loc, x);
+  op.setFastmath(arith::FastMathFlags::afn);
+  return op;
+}
+
 Value emitExp(Emitter &e, Value x) {
+  if (e.approximate)
+    return unitExp2(e, e.mul(x, e.constant(x.getType(), std::numbers::log2e)));
   constexpr double kLeast = -86.6, kMost = 88.722839;
   Type type = x.getType();
   Value tiny = e.less(x, e.constant(type, kLeast));
@@ -61,6 +70,8 @@ Value emitExp(Emitter &e, Value x) {
 }
 
 Value emitExp2OfNegative(Emitter &e, Value x) {
+  if (e.approximate)
+    return unitExp2(e, x);
   Type type = x.getType();
   Value least = e.constant(type, -126);
   Value tiny = e.less(x, least);

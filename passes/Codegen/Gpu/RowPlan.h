@@ -1,0 +1,39 @@
+//===- RowPlan.h - How a row is spread over threads --------------*- C++ -*-===//
+//
+// The elements of a row's tensor, row-major, are dealt out in vectors of `lanes`:
+// vector v is thread v % team's, its piece number v / team. A team is the threads
+// that work on one row: one, a warp, or the block. Values stay in registers.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "passes/Codegen/Gpu/Bare.h"
+#include "passes/Codegen/RowProgram.h"
+
+namespace weft {
+
+struct RowLayout {
+  Axes axes;
+  int64_t lanes = 1, pieces = 1;
+  int64_t count() const { return countOf(axes); }
+  int64_t vectors() const { return count() / lanes; }
+};
+
+struct RowPlan {
+  int64_t team = 1, threads = 128;
+  std::vector<RowLayout> layouts;
+  llvm::SmallVector<int> home; // of each node: the layout in which it is computed, -1 for numbers
+  bool chunked = false;
+  bool aligned = false; // rows start at multiples of 16 bytes
+
+  int64_t teams() const { return threads / team; }
+  int64_t items(const RowProgram &program) const;
+};
+
+/// None, with a reason, for bodies that registers and shuffles can't do.
+std::optional<RowPlan> planRows(const RowProgram &program, const BareKernel &bare, std::string &why);
+
+/// Does `part` begin `axes`?
+bool isPrefix(llvm::ArrayRef<Axis> part, llvm::ArrayRef<Axis> axes);
+
+} // namespace weft

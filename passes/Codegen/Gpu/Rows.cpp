@@ -1,0 +1,384 @@
+//===- Rows.cpp - Fused bodies, row by row or over all elements -----------===//
+#include "passes/Codegen/Gpu/Kinds.h"
+#include "passes/Codegen/Gpu/RowValues.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+using Kind = RowNode::Kind;
+using Predicate = arith::CmpIPredicate;
+
+/// Writes a kernel in which a team of threads does a row.
+class RowKernel {
+public:
+  RowKernel(Block &block, const RowProgram &program, const RowPlan &plan)
+      : block(block), e(block.e), program(program), plan(plan), values(block, program, plan) {
+    for (auto [number, node] : llvm::enumerate(program.nodes))
+      if (node.chunked)
+        chunked.push_back(static_cast<int>(number));
+  }
+  void run();
+
+private:
+  void computeRow(Value row);
+  void storeRow();
+  void chunk(Value item);
+  SmallVector<Value> emptySums();
+  SmallVector<Value> added(ValueRange sums);
+  void storeSums(Value item, ValueRange sums);
+  void storeNumber(Value item, int node, Value sum);
+  void storeVector(Value item, int node, ValueRange sums);
+  bool mayRace() const;
+  int64_t largestSums() const;
+
+  Block &block;
+  Emitter &e;
+  const RowProgram &program;
+  const RowPlan &plan;
+  RowValues values;
+  SmallVector<int> chunked;
+  Value team;
+  Value memory; // shared, of partial sums
+};
+
+void RowKernel::computeRow(Value row) {
+  values.open(row);
+  for (auto [index, node] : llvm::enumerate(program.nodes)) {
+    int number = static_cast<int>(index);
+    if (node.kind == Kind::Reduce && !node.chunked)
+      values.sum(number);
+    else if (node.kind == Kind::Rope)
+      values.rotate(number);
+  }
+}
+
+/// May one thread write what another has yet to read? Only numbers of whole
+/// rows and of segments are read by several threads.
+bool RowKernel::mayRace() const {
+  for (const RowNode &node : program.nodes) {
+    if (node.results.empty() || node.chunked)
+      continue;
+    for (const RowNode &source : program.nodes)
+      if (source.kind == Kind::Operand && source.component < 0 &&
+          source.type.getNumElements() == node.type.getNumElements())
+        for (const RowLayout &layout : plan.layouts)
+          if (source.axes != layout.axes)
+            return true;
+  }
+  return false;
+}
+
+void RowKernel::storeRow() {
+  // All loads stand before the stores: a result may be an argument's storage.
+  for (auto [number, node] : llvm::enumerate(program.nodes))
+    if (!node.results.empty() && !node.chunked) {
+      int layout = plan.home[number];
+      if (layout < 0)
+        values.number(static_cast<int>(number));
+      else
+        for (int64_t piece = 0; piece < plan.layouts[layout].pieces; ++piece)
+          values.at(static_cast<int>(number), layout, piece);
+    }
+  if (plan.team > Block::kWarp && mayRace())
+    block.barrier();
+  for (auto [number, node] : llvm::enumerate(program.nodes))
+    if (!node.chunked)
+      for (int result : node.results)
+        values.storeResult(static_cast<int>(number), result);
+}
+
+//===----------------------------------------------------------------------===//
+// Partial sums
+//===----------------------------------------------------------------------===//
+
+static VectorType lanesType(Emitter &e, const RowLayout &layout) {
+  return VectorType::get({layout.lanes}, e.f32);
+}
+
+SmallVector<Value> RowKernel::emptySums() {
+  SmallVector<Value> sums;
+  for (int number : chunked) {
+    int layout = plan.home[number];
+    if (layout < 0 || program.nodes[number].axes.empty())
+      sums.push_back(e.constant(e.f32, 0));
+    else
+      for (int64_t piece = 0; piece < plan.layouts[layout].pieces; ++piece)
+        sums.push_back(e.constant(lanesType(e, plan.layouts[layout]), 0));
+  }
+  return sums;
+}
+
+SmallVector<Value> RowKernel::added(ValueRange sums) {
+  SmallVector<Value> next;
+  for (int number : chunked) {
+    const RowNode &node = program.nodes[number];
+    int layout = plan.home[number], input = node.inputs[0];
+    if (layout < 0) {
+      next.push_back(e.add(sums[next.size()], values.number(input)));
+      continue;
+    }
+    Value whole = node.axes.empty() ? sums[next.size()] : Value();
+    for (int64_t piece = 0; piece < plan.layouts[layout].pieces; ++piece) {
+      Value value = values.at(input, layout, piece);
+      if (Value inside = values.isInside(layout, piece))
+        value = e.select(inside, value, e.constant(value.getType(), 0));
+      if (whole)
+        whole = e.add(whole, e.sumOf(value));
+      else
+        next.push_back(e.add(sums[next.size()], value));
+    }
+    if (whole)
+      next.push_back(whole);
+  }
+  return next;
+}
+
+/// Elements of shared memory that the largest sum of all teams takes.
+int64_t RowKernel::largestSums() const {
+  int64_t most = 0;
+  for (int number : chunked)
+    if (int layout = plan.home[number]; layout >= 0)
+      most = std::max(most, plan.teams() * plan.layouts[layout].count());
+  return most;
+}
+
+void RowKernel::storeNumber(Value item, int number, Value sum) {
+  Value whole = block.overBlock(sum);
+  Value to = block.result(program.nodes[number].results.front());
+  e.when(e.compare(Predicate::eq, block.thread, e.number(0)), [&] { e.store(whole, to, item); });
+}
+
+void RowKernel::storeVector(Value item, int number, ValueRange sums) {
+  const RowNode &node = program.nodes[number];
+  const RowLayout &layout = plan.layouts[plan.home[number]];
+  int64_t count = layout.count(), kept = countOf(node.axes);
+  Value to = e.at(block.result(node.results.front()), e.muli(item, kept));
+  bool direct = plan.teams() == 1 && node.axes == layout.axes;
+  if (!direct && !memory)
+    memory = block.shared(largestSums());
+  if (!direct)
+    block.barrier();
+  Value base = direct ? to : memory;
+  for (auto [piece, sum] : llvm::enumerate(sums)) {
+    Value place = values.first(plan.home[number], static_cast<int64_t>(piece));
+    if (!direct)
+      place = e.addi(place, e.muli(team, count));
+    auto store = [&, sum = sum] { e.store(sum, base, place); };
+    Value inside = values.isInside(plan.home[number], static_cast<int64_t>(piece));
+    inside ? e.when(inside, store) : store();
+  }
+  if (direct)
+    return;
+  block.barrier();
+  Axes summed;
+  for (const Axis &axis : layout.axes)
+    if (!llvm::is_contained(node.axes, axis))
+      summed.push_back(axis);
+  int64_t parts = countOf(summed);
+  auto loop = scf::ForOp::create(e.b, e.loc, block.thread, e.number(kept), e.number(block.threads));
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(loop.getBody());
+  Value index = loop.getInductionVar(), offset = e.number(0);
+  for (const Axis &axis : node.axes) {
+    Value at = e.remi(e.divi(index, strideOf(node.axes, axis.name)), axis.size);
+    offset = e.addi(offset, e.muli(at, strideOf(layout.axes, axis.name)));
+  }
+  // Teams in order, and in each the places that are summed in order.
+  Value total = e.loop(e.number(0), e.number(plan.teams() * parts), 1, {e.constant(e.f32, 0)},
+                       [&](Value part, ValueRange carried) -> SmallVector<Value> {
+                         Value place = e.addi(offset, e.muli(e.divi(part, parts), count));
+                         for (const Axis &axis : summed) {
+                           Value at = e.remi(e.divi(part, strideOf(summed, axis.name)), axis.size);
+                           place = e.addi(place, e.muli(at, strideOf(layout.axes, axis.name)));
+                         }
+                         return {e.add(carried[0], e.load(e.f32, memory, place))};
+                       })[0];
+  e.store(total, to, index);
+}
+
+void RowKernel::storeSums(Value item, ValueRange sums) {
+  size_t next = 0;
+  values.open({});
+  for (int number : chunked) {
+    int layout = plan.home[number];
+    bool single = layout < 0 || program.nodes[number].axes.empty();
+    size_t pieces = single ? 1 : static_cast<size_t>(plan.layouts[layout].pieces);
+    if (single)
+      storeNumber(item, number, sums[next]);
+    else
+      storeVector(item, number, sums.slice(next, pieces));
+    next += pieces;
+  }
+}
+
+void RowKernel::chunk(Value item) {
+  auto [from, to] = e.range(item, program.rowCount, program.chunks);
+  auto loop = scf::ForOp::create(e.b, e.loc, e.addi(from, team), to, e.number(plan.teams()), emptySums());
+  {
+    OpBuilder::InsertionGuard guard(e.b);
+    e.b.setInsertionPointToStart(loop.getBody());
+    computeRow(loop.getInductionVar());
+    auto next = added(loop.getRegionIterArgs());
+    storeRow();
+    scf::YieldOp::create(e.b, e.loc, next);
+  }
+  storeSums(item, loop.getResults());
+}
+
+void RowKernel::run() {
+  Value zero = e.number(0);
+  Value member = plan.team == 1 ? zero : plan.team == Block::kWarp ? block.lane : block.thread;
+  team = plan.team == 1 ? block.thread : plan.team == Block::kWarp ? block.warp : zero;
+  // A mark before the loop.
+  values.hoistBefore(e.number(0).getDefiningOp(), member);
+  block.items([&](Value item) {
+    if (plan.chunked)
+      return chunk(item);
+    Value row = e.addi(e.muli(item, plan.teams()), team);
+    auto work = [&] {
+      computeRow(row);
+      storeRow();
+    };
+    if (program.rowCount % plan.teams() == 0)
+      return work();
+    e.when(e.compare(Predicate::slt, row, e.number(program.rowCount)), work);
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// All elements
+//===----------------------------------------------------------------------===//
+
+/// 16-byte vectors where all of a block's elements are there and operands lie so; else one by one.
+class FlatKernel {
+public:
+  FlatKernel(Block &block, const RowProgram &program, RowPlan wide, int64_t perThread)
+      : block(block), e(block.e), program(program), wide(std::move(wide)), perThread(perThread) {
+    narrow = this->wide;
+    narrow.layouts[0].lanes = 1;
+    narrow.aligned = false;
+  }
+  void run();
+
+private:
+  void elements(const RowPlan &plan, Value index);
+  Value areAligned();
+
+  Block &block;
+  Emitter &e;
+  const RowProgram &program;
+  RowPlan wide, narrow;
+  int64_t perThread;
+};
+
+void FlatKernel::elements(const RowPlan &plan, Value index) {
+  RowValues values(block, program, plan);
+  values.openFlat(index);
+  SmallVector<int> results;
+  for (auto [number, node] : llvm::enumerate(program.nodes))
+    if (!node.results.empty() && !node.axes.empty())
+      results.push_back(static_cast<int>(number));
+  for (int number : results)
+    values.at(number, 0, 0);
+  for (int number : results)
+    for (int result : program.nodes[number].results)
+      values.storeResult(number, result);
+}
+
+Value FlatKernel::areAligned() {
+  Value bits = e.number(0);
+  auto look = [&](Value operand) {
+    bits = arith::OrIOp::create(e.b, e.loc, bits, LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, operand));
+  };
+  for (const RowNode &node : program.nodes) {
+    if (node.axes.empty())
+      continue;
+    if (node.kind == Kind::Operand)
+      look(block.operands[node.operand]);
+    for (int result : node.results)
+      look(block.result(result));
+  }
+  return e.compare(Predicate::eq, e.both(bits, e.number(15)), e.number(0));
+}
+
+void FlatKernel::run() {
+  int64_t count = countOf(program.flatAxes), share = block.threads * perThread;
+  Value aligned = areAligned();
+  Value zero = e.number(0);
+  // Numbers are the first block's.
+  Value writer =
+      e.both(e.compare(Predicate::eq, block.block, zero), e.compare(Predicate::eq, block.thread, zero));
+  bool numbers = llvm::any_of(program.nodes,
+                              [](const RowNode &node) { return !node.results.empty() && node.axes.empty(); });
+  if (numbers)
+    e.when(writer, [&] {
+      RowValues values(block, program, narrow);
+      values.openFlat(zero);
+      for (auto [number, node] : llvm::enumerate(program.nodes))
+        if (node.axes.empty())
+          for (int result : node.results)
+            values.storeResult(static_cast<int>(number), result);
+    });
+  block.items([&](Value item) {
+    Value from = e.muli(item, share);
+    Value whole = e.both(aligned, e.compare(Predicate::sle, e.addi(from, share), e.number(count)));
+    e.choose(
+        whole, [&] { elements(wide, e.addi(from, e.muli(block.thread, perThread))); },
+        [&] {
+          e.loop(e.number(0), e.number(perThread), 1, [&](Value round) {
+            Value index = e.addi(e.addi(from, e.muli(round, block.threads)), block.thread);
+            e.when(e.compare(Predicate::slt, index, e.number(count)), [&] { elements(narrow, index); });
+          });
+        });
+  });
+}
+
+} // namespace
+
+static FailureOr<RowProgram> programOf(const BareKernel &bare) { return buildRowProgram(bare.kernel); }
+
+MaybeKind rowsKind(const BareKernel &bare, std::string &why) {
+  auto program = programOf(bare);
+  if (failed(program))
+    return std::nullopt;
+  auto plan = planRows(*program, bare, why);
+  if (!plan)
+    return std::nullopt;
+  BlockKind kind;
+  kind.items = plan->items(*program);
+  kind.threads = plan->threads;
+  kind.build = [program = *program, plan = *plan](Block &block) {
+    RowKernel(block, program, plan).run();
+    return success();
+  };
+  return kind;
+}
+
+MaybeKind flatKind(const BareKernel &bare, std::string &) {
+  auto program = programOf(bare);
+  if (failed(program) || !program->flat)
+    return std::nullopt;
+  constexpr int64_t kThreads = 256, kHalves = 8, kFloats = 4;
+  bool halves = llvm::any_of(bare.storage, [](Type type) { return type.isBF16(); });
+  RowPlan plan;
+  plan.aligned = true;
+  plan.threads = kThreads;
+  plan.layouts.push_back({program->flatAxes, halves ? kHalves : kFloats, 1});
+  for (const RowNode &node : program->nodes)
+    plan.home.push_back(node.axes.empty() ? -1 : 0);
+  BlockKind kind;
+  kind.threads = kThreads;
+  int64_t share = kThreads * plan.layouts[0].lanes;
+  kind.items = (countOf(program->flatAxes) + share - 1) / share;
+  kind.build = [program = *program, plan](Block &block) {
+    FlatKernel(block, program, plan, plan.layouts[0].lanes).run();
+    return success();
+  };
+  return kind;
+}
+
+} // namespace weft
