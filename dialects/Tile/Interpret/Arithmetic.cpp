@@ -104,6 +104,38 @@ void applyFma(std::span<float> result, std::span<const float> a, std::span<const
     result[i] = static_cast<float>(static_cast<double>(a[i * aStep]) * b[i * bStep] + c[i * cStep]);
 }
 
+template <typename Fn>
+static void foldRows(std::span<float> parts, std::span<const float> frag, size_t rows, size_t columns,
+                     Fn fn) {
+  for (size_t row = 0; row < rows; ++row) {
+    const float *from = frag.data() + row * columns;
+    float *to = parts.data() + row * 4;
+    for (size_t part = 0; part < 4; ++part)
+      to[part] = fn(from[2 * part], from[2 * part + 1]);
+    for (size_t column = 8; column < columns; column += 2)
+      to[column % 8 / 2] = fn(fn(to[column % 8 / 2], from[column]), from[column + 1]);
+  }
+}
+
+static float add(float a, float b) { return a + b; }
+
+void foldColumns(bool maximum, std::span<float> parts, std::span<const float> frag, size_t rows,
+                 size_t columns) {
+  if (maximum)
+    foldRows(parts, frag, rows, columns, [](float a, float b) { return std::fmax(a, b); });
+  else
+    foldRows(parts, frag, rows, columns, add);
+}
+
+void foldParts(bool maximum, std::span<float> parts) {
+  for (size_t i = 0; i < parts.size(); i += 4) {
+    float *part = parts.data() + i;
+    float all = maximum ? std::fmax(std::fmax(part[0], part[1]), std::fmax(part[2], part[3]))
+                        : add(add(part[0], part[1]), add(part[2], part[3]));
+    std::fill_n(part, 4, all);
+  }
+}
+
 template <typename Value, typename Fn>
 static void compareEach(Compare how, std::span<int64_t> result, std::span<const Value> a,
                         std::span<const Value> b, Fn view) {

@@ -46,6 +46,14 @@ void applyFloat(FloatFn fn, std::span<float> result, std::span<const float> a, s
 void applyFma(std::span<float> result, std::span<const float> a, std::span<const float> b,
               std::span<const float> c);
 
+/// Each row's columns folded into four parts, one a thread of the quad: column c goes to part c % 8 / 2, in order.
+/// By addition, or by maximum where a number wins over NaN.
+void foldColumns(bool maximum, std::span<float> parts, std::span<const float> frag, size_t rows,
+                 size_t columns);
+
+/// Each row's four parts become their fold: (0 and 1) and (2 and 3).
+void foldParts(bool maximum, std::span<float> parts);
+
 /// Comparisons: of floats a NaN makes the ordered ones false.
 enum class Compare { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual };
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 #include <limits>
-#include <numeric>
 
 using namespace mlir;
 

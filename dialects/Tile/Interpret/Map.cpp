@@ -10,7 +10,6 @@
 #include "dialects/Tile/Interpret/Lanes.h"
 #include "dialects/Tile/Interpret/State.h"
 
-#include <limits>
 
 using namespace mlir;
 
@@ -61,10 +60,12 @@ static Lanes inputOf(const Registers &registers, Type type, Type result, const D
 static void addCoordinates(Block &block, const Domain &domain, Type result,
                            llvm::DenseMap<mlir::Value, Lanes> &values) {
   Lanes rows, columns;
+  rows.integers.resize(domain.size());
+  columns.integers.resize(domain.size());
   for (size_t row = 0; row < domain.rows; ++row)
     for (size_t column = 0; column < domain.columns; ++column) {
-      rows.integers.push_back(isa<ColsType>(result) ? 0 : static_cast<int64_t>(row));
-      columns.integers.push_back(domain.isRows ? 0 : static_cast<int64_t>(column));
+      rows.integers[row * domain.columns + column] = isa<ColsType>(result) ? 0 : static_cast<int64_t>(row);
+      columns.integers[row * domain.columns + column] = domain.isRows ? 0 : static_cast<int64_t>(column);
     }
   unsigned count = block.getNumArguments();
   values[block.getArgument(count - 2)] = std::move(rows);
@@ -121,18 +122,6 @@ absl::Status Cta::performMap(Warpgroup &w, MapOp op) {
 // Other ops of fragments
 //===----------------------------------------------------------------------===//
 
-static float fold(Fold how, float a, float b) {
-  float result = 0;
-  applyFloat(how == Fold::Add ? FloatFn::Add : FloatFn::MaxNumber, {&result, 1}, {&a, 1}, {&b, 1});
-  return result;
-}
-
-/// Threads one apart, then two apart: all four hold the same.
-static void joinQuad(Fold how, float *lanes) {
-  float all = fold(how, fold(how, lanes[0], lanes[1]), fold(how, lanes[2], lanes[3]));
-  std::fill_n(lanes, kQuad, all);
-}
-
 absl::Status Cta::reduce(Warpgroup &w, ReduceOp op) {
   absl::StatusOr<RegistersRef> frag = settled(w, op, op.getFrag());
   if (!frag.ok())
@@ -140,16 +129,11 @@ absl::Status Cta::reduce(Warpgroup &w, ReduceOp op) {
   auto rows = static_cast<size_t>(op.getFrag().getType().getRows());
   auto columns = static_cast<size_t>(op.getFrag().getType().getColumns());
   auto result = std::make_shared<Registers>();
-  for (size_t row = 0; row < rows; ++row) {
-    const float *from = (*frag)->numbers.data() + row * columns;
-    float lanes[kQuad] = {from[0], from[2], from[4], from[6]};
-    for (size_t column = 0; column < columns; ++column)
-      if (column >= 8 || column % 2 == 1)
-        lanes[laneOf(column)] = fold(op.getFold(), lanes[laneOf(column)], from[column]);
-    if (!op.getPartial())
-      joinQuad(op.getFold(), lanes);
-    result->numbers.insert(result->numbers.end(), lanes, lanes + kQuad);
-  }
+  bool maximum = op.getFold() == Fold::Max;
+  result->numbers.resize(rows * static_cast<size_t>(kQuad));
+  foldColumns(maximum, result->numbers, (*frag)->numbers, rows, columns);
+  if (!op.getPartial())
+    foldParts(maximum, result->numbers);
   give(w, op.getResult(), std::move(result));
   return absl::OkStatus();
 }
@@ -160,8 +144,7 @@ absl::Status Cta::quad(Warpgroup &w, QuadOp op) {
     return rows.status();
   auto result = std::make_shared<Registers>();
   result->numbers = (*rows)->numbers;
-  for (size_t i = 0; i < result->numbers.size(); i += kQuad)
-    joinQuad(op.getFold(), result->numbers.data() + i);
+  foldParts(op.getFold() == Fold::Max, result->numbers);
   give(w, op.getResult(), std::move(result));
   return absl::OkStatus();
 }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include <limits>
+#include <algorithm>
 
 using namespace mlir;
 
@@ -114,16 +114,21 @@ void Cta::readBox(const PendingCopy &copy, std::vector<float> &data) const {
   const TensorMap &map = arguments.maps[copy.parameter];
   size_t rank = map.dims.size();
   std::vector<int64_t> place(rank, 0);
-  for (float &element : data) {
-    int64_t offset = map.offset;
+  int64_t first = copy.coordinates[0];
+  int64_t from = std::clamp<int64_t>(-first, 0, map.box[0]),
+          to = std::clamp(map.dims[0] - first, from, map.box[0]);
+  for (float *line = data.data(); line != data.data() + data.size(); line += map.box[0]) {
+    int64_t offset = map.offset + first;
     bool inside = true;
-    for (size_t d = 0; d < rank; ++d) {
+    for (size_t d = 1; d < rank; ++d) {
       int64_t coordinate = copy.coordinates[d] + place[d];
       inside &= coordinate >= 0 && coordinate < map.dims[d];
-      offset += coordinate * (d == 0 ? 1 : map.strides[d - 1]);
+      offset += coordinate * map.strides[d - 1];
     }
-    element = inside ? map.buffer->values[static_cast<size_t>(offset)] : 0.0f;
-    for (size_t d = 0; d < rank && ++place[d] == map.box[d]; ++d)
+    std::fill_n(line, map.box[0], 0.0f);
+    if (inside)
+      std::copy_n(map.buffer->values.data() + (offset + from), to - from, line + from);
+    for (size_t d = 1; d < rank && ++place[d] == map.box[d]; ++d)
       place[d] = 0;
   }
 }

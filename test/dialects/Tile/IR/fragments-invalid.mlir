@@ -47,7 +47,7 @@ tile.kernel @map_c3(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131
 
 // -----
 
-// A frag does not become rows without a sum, nor do 8 columns become 16.
+// A frag does not become rows without a sum.
 tile.kernel @map_c3_inputs(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
   %f = tile.zero : !tile.frag<64x16xf32>
   %r = tile.zero : !tile.rows<64xf32>
@@ -58,6 +58,16 @@ tile.kernel @map_c3_inputs(%g: !tile.global<f32>, %m: !tile.map) threads 128 sha
   ^bb0(%a: f32):
     tile.yield %a : f32
   } -> !tile.rows<64xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @map_c3_columns(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %f = tile.zero : !tile.frag<64x16xf32>
+  %r = tile.zero : !tile.rows<64xf32>
+  %h = tile.zero : !tile.rows<64xi32>
+  %c = tile.zero : !tile.cols<8xf32>
   // expected-error@+1 {{expects inputs that repeat to}}
   %y = tile.map (%c : !tile.cols<8xf32>) {
   ^bb0(%a: f32):
