@@ -332,20 +332,11 @@ void checkPlanAgainst(const Plan &plan, int64_t positions, int64_t microBatches,
     if (rule.dense && positions > 2048)
       diagnostics
           .error(Code::W0422, rule.place,
-                 absl::StrCat("`form = dense` holds a square of positions a head: at most 2048, found ",
-                              positions))
-          .advise("use `form = compact`");
-}
-
-std::optional<std::string> firstUnbuilt(const Plan &plan) {
-  for (const FreezeRule &rule : plan.freezes) {
-    if (rule.dense)
-      return "form = dense";
-    for (const char *dense : {"resample", "gaussian", "dirichlet"})
-      if (rule.pattern == dense)
-        return absl::StrCat("pattern = ", dense);
-  }
-  return std::nullopt;
+                 absl::StrCat("dense patterns hold a square of positions a head: at most 2048, found ",
+                              positions, ", which is ", positions * positions * 4, " bytes a head"))
+          .advise(rule.pattern == "resample" || rule.pattern == "gaussian" || rule.pattern == "dirichlet"
+                      ? "use rows of at most 2048 positions, or `pattern = mean`"
+                      : "use `form = compact`");
 }
 
 } // namespace weft::lang

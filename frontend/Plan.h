@@ -89,7 +89,7 @@ struct FreezeRule {
   std::string pattern = "mean"; // dirichlet and file carry the fields below
   double dirichlet = 0;
   std::string patternFile;
-  bool dense = false;
+  bool dense = false; // as the drawn patterns always are
   std::optional<double> tolerance = 0.2; // nats a row
   int64_t calibrateRows = 16;
   int64_t rounds = 200;
@@ -147,10 +147,6 @@ void checkPlanAgainst(const Plan &plan, int64_t positions, int64_t microBatches,
 /// `model` after the plan's `drop` statements: at its new depth, and without the
 /// branches that they take.
 Model afterDrops(const Plan &plan, Model model);
-
-/// The first statement or option, in the words of the language, whose work this build
-/// does not do yet.
-std::optional<std::string> firstUnbuilt(const Plan &plan);
 
 /// The table layer x head of `weft plan show`.
 std::string printPlan(const Plan &plan);

@@ -278,6 +278,10 @@ void PlanReader::freezePattern(OptionReader &options, FreezeRule &rule) {
     rule.pattern = options.choice("pattern", words);
   }
   rule.dense = options.choice("form", {"compact", "dense"}) == "dense";
+  const bool drawn = rule.pattern == "resample" || rule.pattern == "gaussian" || rule.pattern == "dirichlet";
+  if (const ast::Option *form = options.find("form"); drawn && form && !rule.dense)
+    options.bad(form->place, "form", absl::StrCat("dense beside pattern = ", rule.pattern));
+  rule.dense |= drawn;
   if (const Term *tolerance = options.term("tolerance", "nats a row or `none`");
       tolerance && isWord(*tolerance, "none"))
     rule.tolerance = std::nullopt;
@@ -286,6 +290,8 @@ void PlanReader::freezePattern(OptionReader &options, FreezeRule &rule) {
   rule.rounds = options.whole("rounds", 200, 1);
   rule.stop = options.number("stop", 1e-4, {0, std::numeric_limits<double>::infinity(), true});
   rule.trained = options.choice("patterns", {"fixed", "trained"}) == "trained";
+  if (const ast::Option *patterns = options.find("patterns"); rule.trained && rule.dense)
+    options.bad(patterns->place, "patterns", "fixed beside dense patterns, which are kept as they are made");
   rule.negligible = options.number("negligible", 0.00048828125, {0, 1});
 }
 

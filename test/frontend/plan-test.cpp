@@ -142,6 +142,26 @@ TEST(Plan, StartsAtACandidate) {
             std::string::npos);
 }
 
+// Drawn patterns are dense without saying so; what can't be is refused by name. Mutations
+// caught: a drawn pattern that is fitted; a limit of `form = dense` alone; a square that trains.
+TEST(Plan, DenseForms) {
+  for (const char *pattern : {"resample", "gaussian", "dirichlet(4)"}) {
+    const std::string text = std::string("freeze 1 of block[0].attn.heads[..] { pattern = ") + pattern;
+    Read read = forNano(text + " }");
+    ASSERT_TRUE(read.plan) << read.diagnostics.render(read.sources);
+    EXPECT_TRUE(read.plan->freezes[0].dense) << pattern;
+    checkPlanAgainst(*read.plan, 2048, 1, read.diagnostics);
+    EXPECT_FALSE(read.diagnostics.hasErrors());
+    checkPlanAgainst(*read.plan, 4096, 1, read.diagnostics);
+    EXPECT_NE(read.diagnostics.render(read.sources).find("found 4096, which is 67108864 bytes a head"),
+              std::string::npos);
+    EXPECT_EQ(codes(forNano(text + ", form = compact }").diagnostics), std::set<std::string>{"W0406"});
+    EXPECT_EQ(codes(forNano(text + ", patterns = trained }").diagnostics), std::set<std::string>{"W0406"});
+  }
+  EXPECT_FALSE(forNano("freeze 1 of block[0].attn.heads[..]").plan->freezes[0].dense);
+  EXPECT_TRUE(forNano("freeze 1 of block[0].attn.heads[..] { form = dense }").plan->freezes[0].dense);
+}
+
 // 5 layers of attention weigh what one with feed-forward weighs: 4 become 20 exactly.
 TEST(Plan, DropMatchesDepth) {
   auto depthOf = [](const char *statement, Overrides overrides) {

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Scores of nano's heads on calibration rows, densely in float64 (torch).
 
-    calibrate_nano.py CHECKPOINT TEXT ROWS POSITIONS < EVENT
+    calibrate_nano.py CHECKPOINT TEXT ROWS POSITIONS [CONTROL] < EVENT
 
 CHECKPOINT is the one before a decision, TEXT the bytes that the run trains on as one stream;
 calibration rows are its end: 0.5% of it, or what ROWS need. EVENT is the line "freeze" of
-log.jsonl; each number in it is compared.
+log.jsonl; each number in it is compared. CONTROL holds dense means of the heads that it
+installed, `pattern/SITE/p`: so are they, up to the rounding of bfloat16.
 """
 import json
 import sys
@@ -95,3 +96,12 @@ for head in event["heads"]:
             assert abs(head[word] - wanted) < 1e-3 * abs(wanted) + near, (word, head, wanted)
             compared += 1
 print("compared", compared)
+if len(sys.argv) > 5:
+    held, patterns = read_safetensors(sys.argv[5]), 0
+    for site in sorted({head["site"] for head in event["installed"]}):
+        heads = sorted(head["head"] for head in event["installed"] if head["site"] == site)
+        for head, square in zip(heads, np.array(held[f"pattern/{site}/p"], dtype=np.float64)):
+            wanted = M[int(site.split(".")[1]), head]
+            assert (np.abs(square - wanted) <= wanted * 2**-8 + 1e-6).all(), (site, head, np.abs(square - wanted).max())
+            patterns += 1
+    print("patterns", patterns)

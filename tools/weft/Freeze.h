@@ -11,6 +11,7 @@
 #include "tools/weft/Session.h"
 
 #include "runtime/control/FreezeRecord.h"
+#include "runtime/control/Ranking.h"
 #include "runtime/data/CalibrationSplit.h"
 
 namespace weft {
@@ -52,6 +53,7 @@ struct FreezeContext {
   const rt::Machine &trained;
   const rt::CalibrationSplit *split = nullptr; // null where none is needed
   int64_t step = 0, totalSteps = 0;
+  const rt::Ranking *earlier = nullptr; // to compare with, or null
 };
 
 struct FreezeOutcome {

@@ -90,7 +90,7 @@ absl::StatusOr<std::optional<rt::CalibrationSplit>> splitOf(const Applied &appli
 }
 
 /// Carries out every statement that is left; the machine with what remains.
-absl::StatusOr<std::unique_ptr<rt::Machine>> carryOut(Applied &applied,
+absl::StatusOr<std::unique_ptr<rt::Machine>> carryOut(Applied &applied, const rt::Ranking *earlier,
                                                       std::vector<rt::OrderedJson> &reports) {
   Program &program = *applied.program;
   if (absl::Status status = prepareFreezing(program, applied.folder, program.freeze); !status.ok())
@@ -107,9 +107,9 @@ absl::StatusOr<std::unique_ptr<rt::Machine>> carryOut(Applied &applied,
     return status;
   for (const Statement &statement : statementsOf(program))
     while (!program.freeze.statements[statement.name].done) {
-      FreezeContext context{program,           applied.request,
-                            **machine,         split->has_value() ? &**split : nullptr,
-                            applied.info.step, applied.info.totalSteps};
+      FreezeContext context{
+          program,           applied.request,         **machine, split->has_value() ? &**split : nullptr,
+          applied.info.step, applied.info.totalSteps, earlier};
       absl::StatusOr<FreezeOutcome> outcome = decide(context, statement);
       if (!outcome.ok())
         return outcome.status();
@@ -153,12 +153,20 @@ absl::Status saveRun(const Applied &applied, const rt::Machine &machine,
 }
 
 int apply(const std::string &run, const Request &request, const std::string &planText,
-          const std::string &out) {
+          const std::string &against, const std::string &out) {
+  std::optional<rt::Ranking> earlier;
+  if (!against.empty()) {
+    absl::StatusOr<rt::Ranking> read = rt::readRanking(against);
+    if (!read.ok())
+      return fail(read.status());
+    earlier = *std::move(read);
+  }
   absl::StatusOr<Applied> applied = openApplied(run, request, planText);
   if (!applied.ok())
     return fail(applied.status());
   std::vector<rt::OrderedJson> reports;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = carryOut(*applied, reports);
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
+      carryOut(*applied, earlier ? &*earlier : nullptr, reports);
   if (!machine.ok())
     return fail(machine.status());
   if (absl::Status status = saveRun(*applied, **machine, reports, out); !status.ok())
@@ -210,6 +218,12 @@ absl::StatusOr<std::string> planFor(const std::string &run, const std::string &r
                       " of ", *addresses.begin(), ".heads[..] at step 0 { by = ", by, " } }\n");
 }
 
+/// --against of both commands.
+struct AgainstFlag {
+  cl::opt<std::string> name{"against", cl::desc("print how far the choice agrees with this earlier ranking"),
+                            cl::value_desc("HEADS.json"), cl::cat(flagCategory())};
+};
+
 } // namespace
 
 int weft::freezeCommand(int argc, const char **argv) {
@@ -220,6 +234,7 @@ int weft::freezeCommand(int argc, const char **argv) {
                           cl::init("variance"), cl::cat(flagCategory()));
   cl::opt<std::string> out("out", cl::Required, cl::desc("the new run"), cl::value_desc("DIR"),
                            cl::cat(flagCategory()));
+  AgainstFlag against;
   DeviceFlags device;
   addCompilerFlags();
   if (!parseFlags(argc, argv, "gives heads of a trained model fixed patterns, as a new run",
@@ -230,7 +245,7 @@ int weft::freezeCommand(int argc, const char **argv) {
     return fail(text.status());
   Request request;
   device.apply(request);
-  return apply(run, request, *text, out);
+  return apply(run, request, *text, against.name, out);
 }
 
 int weft::planApply(int argc, const char **argv) {
@@ -238,6 +253,7 @@ int weft::planApply(int argc, const char **argv) {
   cl::opt<std::string> plan(cl::Positional, cl::Required, cl::desc("[FILE:]PLAN"), cl::cat(flagCategory()));
   cl::opt<std::string> out("out", cl::Required, cl::desc("the new run"), cl::value_desc("DIR"),
                            cl::cat(flagCategory()));
+  AgainstFlag against;
   DeviceFlags device;
   addCompilerFlags();
   if (!parseFlags(argc, argv, "carries out freeze and prune of a plan on a trained model, as a new run",
@@ -246,5 +262,5 @@ int weft::planApply(int argc, const char **argv) {
   Request request;
   device.apply(request);
   request.plans = {plan};
-  return apply(run, request, "", out);
+  return apply(run, request, "", against.name, out);
 }

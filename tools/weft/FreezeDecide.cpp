@@ -3,6 +3,7 @@
 #include "tools/weft/Calibrate.h"
 #include "tools/weft/Freeze.h"
 #include "tools/weft/FreezeTables.h"
+#include "tools/weft/WholePatterns.h"
 
 #include "runtime/core/Philox.h"
 
@@ -48,7 +49,11 @@ private:
   void choose();
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patternsOf(const std::vector<rt::NamedHead> &heads);
   absl::Status install(const std::vector<rt::NamedHead> &heads);
+  absl::Status installWhole(const std::vector<rt::NamedHead> &heads);
+  std::vector<HeadName> dealt(std::vector<HeadName> heads) const;
+  absl::Status measureDistances(const std::function<std::vector<double>(const HeadName &, int64_t)> &rowOf);
   int64_t windowOf(const HeadName &head) const;
+  rt::OrderedJson comparison() const;
   rt::OrderedJson report(const std::vector<rt::NamedHead> &heads);
   std::string tableOf(const rt::OrderedJson &report) const;
 
@@ -61,7 +66,7 @@ private:
   std::unique_ptr<Calibrator> calibrator;
   std::vector<rt::HeadCandidate> candidates;
   std::map<HeadName, Measured> measured;
-  std::map<HeadName, rt::Pattern> installed;
+  std::map<HeadName, int64_t> installed; // windows
   std::map<HeadName, rt::PatternDistances> distances;
   rt::HeadChoices choices;
   std::map<std::string, rt::Tensor> given;
@@ -209,19 +214,27 @@ absl::StatusOr<std::map<HeadName, rt::Pattern>> Decider::patternsOf(const std::v
   }
   if (rule.pattern != "structured")
     return patterns;
-  // Another chosen head's pattern: the next one in a drawn order.
   std::vector<HeadName> order;
   for (const auto &[name, pattern] : patterns)
     order.push_back(name);
-  const rt::Philox philox(seed(), "freeze/structured");
-  std::vector<std::pair<double, HeadName>> drawn;
+  order = dealt(std::move(order));
+  std::map<HeadName, rt::Pattern> swapped;
   for (size_t i = 0; i < order.size(); ++i)
-    drawn.emplace_back(philox.uniform(i), order[i]);
+    swapped[order[i]] = patterns[order[(i + 1) % order.size()]];
+  return swapped;
+}
+
+/// `heads` in a drawn order, in which each gets the next one's pattern.
+std::vector<HeadName> Decider::dealt(std::vector<HeadName> heads) const {
+  const rt::Philox philox(seed(), "freeze/structured");
+  std::sort(heads.begin(), heads.end());
+  std::vector<std::pair<double, HeadName>> drawn;
+  for (size_t i = 0; i < heads.size(); ++i)
+    drawn.emplace_back(philox.uniform(i), heads[i]);
   std::sort(drawn.begin(), drawn.end());
-  std::map<HeadName, rt::Pattern> dealt;
-  for (size_t i = 0; i < drawn.size(); ++i)
-    dealt[drawn[i].second] = patterns[drawn[(i + 1) % drawn.size()].second];
-  return dealt;
+  for (size_t i = 0; i < heads.size(); ++i)
+    heads[i] = drawn[i].second;
+  return heads;
 }
 
 absl::Status Decider::install(const std::vector<rt::NamedHead> &heads) {
@@ -232,28 +245,81 @@ absl::Status Decider::install(const std::vector<rt::NamedHead> &heads) {
       std::sort(numbers.begin(), numbers.end());
     return absl::OkStatus();
   }
+  if (record.positions == 0)
+    record.positions = context.program.recipe->positions;
+  if (rule.dense)
+    return installWhole(heads);
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patterns = patternsOf(heads);
   if (!patterns.ok())
     return patterns.status();
-  if (record.positions == 0)
-    record.positions = context.program.recipe->positions;
   for (auto &[name, pattern] : *patterns) {
     pattern.window = windowOf(name);
     pattern.window = rt::effectiveWindow(pattern, rule.negligible);
+    installed[name] = pattern.window;
   }
-  installed = *patterns;
   if (absl::Status status = addPatterns(*patterns, rule.trained, context.trained, record, given);
       !status.ok())
     return status;
+  return measureDistances(
+      [&](const HeadName &head, int64_t row) { return rt::patternRow(patterns->at(head), row); });
+}
+
+absl::Status
+Decider::measureDistances(const std::function<std::vector<double>(const HeadName &, int64_t)> &rowOf) {
   if (!calibrator)
     return absl::OkStatus();
   std::mutex mutex;
   return calibrator->forEachHead([&](const HeadName &head) { return installed.contains(head); },
                                  [&](const HeadName &head, const rt::HeadInput &input) {
-                                   rt::PatternDistances found = rt::distancesTo(input, installed.at(head));
+                                   rt::PatternDistances found =
+                                       rt::distancesTo(input, [&](int64_t row) { return rowOf(head, row); });
                                    std::lock_guard lock(mutex);
                                    distances[head] = found;
                                  });
+}
+
+/// As install, of patterns with a number a pair.
+absl::Status Decider::installWhole(const std::vector<rt::NamedHead> &heads) {
+  std::map<HeadName, rt::WholePattern> whole;
+  if (rule.pattern == "file") {
+    absl::StatusOr<std::map<HeadName, rt::WholePattern>> read =
+        readWholePatterns(rule.patternFile, heads, record.positions);
+    if (!read.ok())
+      return read.status();
+    whole = *std::move(read);
+  } else {
+    absl::StatusOr<std::map<HeadName, rt::Pattern>> compact = patternsOf(heads);
+    if (!compact.ok())
+      return compact.status();
+    std::vector<HeadName> order;
+    for (auto &[name, pattern] : *compact) {
+      order.push_back(name);
+      if (rule.pattern == "uniform")
+        whole[name] = rt::wholePattern(pattern);
+      else
+        pattern = measured.at(name).fit.pattern; // its own, though others' are dealt
+    }
+    if (rule.pattern != "uniform" && calibrator) { // without heads nothing was calibrated
+      absl::StatusOr<std::map<HeadName, rt::WholePattern>> made =
+          makeWholePatterns(*calibrator, rule, seed(), *compact);
+      if (!made.ok())
+        return made.status();
+      whole = *std::move(made);
+    }
+    if (rule.pattern == "structured") {
+      order = dealt(std::move(order));
+      for (size_t i = 0; i + 1 < order.size(); ++i)
+        std::swap(whole[order[i]], whole[order[i + 1]]);
+    }
+  }
+  for (auto &[name, pattern] : whole) {
+    installed[name] = windowOf(name);
+    pattern = rt::cutTo(std::move(pattern), installed[name]);
+    pattern.window = installed[name];
+  }
+  if (absl::Status status = addWholePatterns(whole, context.trained, record, given); !status.ok())
+    return status;
+  return measureDistances([&](const HeadName &head, int64_t row) { return whole.at(head).row(row); });
 }
 
 /// One head of the report; what was not measured is left out.
@@ -308,6 +374,19 @@ rt::OrderedJson summaryOf(const rt::OrderedJson &heads) {
   return {{"means", sides}, {"by_site", sites}};
 }
 
+/// This ranking beside an earlier one.
+rt::OrderedJson Decider::comparison() const {
+  rt::Ranking now;
+  for (const rt::HeadChoice &choice : choices.ranked) {
+    const rt::HeadCandidate &head = candidates[choice.candidate];
+    now.push_back({head.site, rt::layerOf(head.site), head.head, choice.chosen});
+  }
+  const rt::Agreement found = rt::agreementOf(now, *context.earlier);
+  return {{"heads", found.heads},     {"chosen", found.chosen},      {"chosen_then", found.chosenThen},
+          {"overlap", found.overlap}, {"by_chance", found.byChance}, {"spearman", found.spearman},
+          {"kendall", found.kendall}};
+}
+
 rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
   rt::OrderedJson list = rt::OrderedJson::array(), now = rt::OrderedJson::array();
   for (const rt::HeadChoice &choice : choices.ranked) {
@@ -318,7 +397,7 @@ rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
     auto pattern = installed.find(name);
     list.push_back(entryOf(candidate, choice, found == measured.end() ? nullptr : &found->second,
                            far == distances.end() ? nullptr : &far->second,
-                           pattern == installed.end() ? 0 : pattern->second.window));
+                           pattern == installed.end() ? 0 : pattern->second));
   }
   for (const rt::NamedHead &head : heads)
     now.push_back({{"site", head.site}, {"head", head.head}});
@@ -334,7 +413,11 @@ rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
                           {"installed", now}};
   if (!rule.prune)
     line["pattern"] = rule.pattern;
+  if (rule.dense)
+    line["form"] = "dense";
   line.update(summaryOf(list));
+  if (context.earlier)
+    line["against"] = comparison();
   line["heads"] = list;
   return line;
 }
@@ -353,6 +436,16 @@ std::string Decider::tableOf(const rt::OrderedJson &report) const {
                           head["site"].get<std::string>(), head["head"].get<int64_t>(), number("score"),
                           number("kl"), number("entropy"), number("recent"), number("first"),
                           head["chosen"].get<bool>() ? "chosen" : head["reason"].get<std::string>())
+                .str();
+  }
+  if (report.contains("against")) {
+    const rt::OrderedJson &against = report["against"];
+    text += llvm::formatv("  of {0} heads in both rankings {1} are chosen now, {2} were then, {3} both times "
+                          "({4:F1} by chance); rank correlation {5:F3} (Spearman), {6:F3} (Kendall)\n",
+                          against["heads"].get<int64_t>(), against["chosen"].get<int64_t>(),
+                          against["chosen_then"].get<int64_t>(), against["overlap"].get<int64_t>(),
+                          against["by_chance"].get<double>(), against["spearman"].get<double>(),
+                          against["kendall"].get<double>())
                 .str();
   }
   if (choices.chosen < choices.wanted)

@@ -85,24 +85,37 @@ absl::Status mergeMoments(const std::string &table, const std::vector<int64_t> &
 
 } // namespace
 
+absl::Status weft::enterFrozen(const HeadName &name, int64_t window, bool isTrained, bool isDense,
+                               rt::FreezeRecord &record) {
+  rt::FrozenHeads &site = record.frozen[name.first];
+  auto mixed = [&](const char *one, const char *other) {
+    return absl::FailedPreconditionError(absl::StrCat("'", name.first, "' has ", one, " and ", other,
+                                                      " patterns: heads of one branch need one of both"));
+  };
+  if (!site.heads.empty() && site.trained != isTrained)
+    return mixed("fixed", "trained");
+  if (!site.heads.empty() && site.dense != isDense)
+    return mixed("compact", "dense");
+  site.trained = isTrained;
+  site.dense = isDense;
+  const auto place = std::lower_bound(site.heads.begin(), site.heads.end(), name.second) - site.heads.begin();
+  site.heads.insert(site.heads.begin() + place, name.second);
+  site.windows.insert(site.windows.begin() + place, window);
+  return absl::OkStatus();
+}
+
 absl::Status weft::addPatterns(const std::map<HeadName, rt::Pattern> &patterns, bool isTrained,
                                const rt::Machine &trained, rt::FreezeRecord &record,
                                std::map<std::string, rt::Tensor> &given) {
   std::map<std::string, rt::FrozenHeads> before = record.frozen;
-  for (const auto &[name, pattern] : patterns) {
-    rt::FrozenHeads &site = record.frozen[name.first];
-    if (!site.heads.empty() && site.trained != isTrained)
-      return absl::FailedPreconditionError(absl::StrCat(
-          "'", name.first, "' has fixed and trained patterns: heads of one branch need one of both"));
-    site.trained = isTrained;
-    const auto place =
-        std::lower_bound(site.heads.begin(), site.heads.end(), name.second) - site.heads.begin();
-    site.heads.insert(site.heads.begin() + place, name.second);
-    site.windows.insert(site.windows.begin() + place, pattern.window);
-  }
+  for (const auto &[name, pattern] : patterns)
+    if (absl::Status status = enterFrozen(name, pattern.window, isTrained, false, record); !status.ok())
+      return status;
   for (const auto &[site, frozen] : record.frozen)
     for (bool key : {true, false}) {
       const std::string table = absl::StrCat("pattern/", site, key ? "/a" : "/r");
+      if (frozen.dense)
+        continue;
       rt::Tensor old;
       if (!before[site].heads.empty()) {
         absl::StatusOr<rt::Tensor> found = trained.readState(table);

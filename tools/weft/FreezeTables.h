@@ -14,10 +14,14 @@ namespace weft {
 absl::StatusOr<std::map<HeadName, rt::Pattern>>
 readPatterns(const std::string &path, const std::vector<rt::NamedHead> &heads, int64_t positions);
 
+/// Enters a frozen head in `record`. Errors: FailedPrecondition when its site has
+/// heads of the other kind, trained or fixed, dense or compact.
+absl::Status enterFrozen(const HeadName &name, int64_t window, bool isTrained, bool isDense,
+                         rt::FreezeRecord &record);
+
 /// Adds the heads to `record`, and to `given` the tables of their sites: rows of
 /// heads that were frozen before are those of `trained`. Moments of trained
-/// patterns start at zero. Errors: FailedPrecondition when a site has trained and
-/// fixed patterns.
+/// patterns start at zero. Errors: those of enterFrozen.
 absl::Status addPatterns(const std::map<HeadName, rt::Pattern> &patterns, bool isTrained,
                          const rt::Machine &trained, rt::FreezeRecord &record,
                          std::map<std::string, rt::Tensor> &given);

@@ -232,10 +232,7 @@ absl::StatusOr<std::string> planText(const PlanRequest &request) {
   if (diagnostics.hasErrors())
     return diagnostics.status(sources);
   llvm::errs() << diagnostics.render(sources, colourful());
-  std::string text = lang::printPlan(*plan);
-  if (std::optional<std::string> unbuilt = lang::firstUnbuilt(*plan))
-    text += absl::StrCat("\nchecked, but this build does not carry it out yet: ", *unbuilt, "\n");
-  return text;
+  return lang::printPlan(*plan);
 }
 
 int planShow(int argc, const char **argv) {

@@ -149,10 +149,6 @@ absl::Status loadPlans(const Request &request, Program &program, lang::Diagnosti
         lang::checkPlan(program.file, program.sources, name, program.model, diagnostics);
     if (!plan)
       return diagnostics.status(program.sources);
-    if (std::optional<std::string> unbuilt = lang::firstUnbuilt(*plan))
-      return absl::UnimplementedError(
-          absl::StrCat("plan ", name, ": `", *unbuilt,
-                       "` is checked but not carried out yet"));
     program.model = lang::afterDrops(*plan, std::move(program.model));
     program.plans.push_back(std::move(*plan));
   }
@@ -243,8 +239,11 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
 void weft::adoptRecord(Program &program, rt::FreezeRecord record) {
   program.heads = {};
   for (const auto &[site, frozen] : record.frozen)
-    program.heads.frozen[site] = {
-        frozen.heads, {frozen.windows.begin(), frozen.windows.end()}, frozen.trained, record.positions};
+    program.heads.frozen[site] = {frozen.heads,
+                                  {frozen.windows.begin(), frozen.windows.end()},
+                                  frozen.trained,
+                                  record.positions,
+                                  frozen.dense};
   program.heads.pruned = record.pruned;
   program.freeze = std::move(record);
 }

@@ -238,6 +238,17 @@ with open(f"{folder}/short.txt", "w") as file:
 refusal = run(*fresh, "--set", "batch=2 x 2048", "--set", "held_out=none", "--set", f"data={folder}/short.txt", "--plan",
            plan("short", quarter), "--out", f"{folder}/x", code=1)
 assert "16 rows of 2048" in refusal, refusal
-refusal = run(*fresh, "--plan", plan("dense", quarter.replace("none }", "none, form = dense }")), "--out", f"{folder}/x", code=1)
-assert "form = dense" in refusal, refusal
+for name, options, words in (
+        ("drawn", "pattern = resample, form = compact", "dense beside pattern = resample"),
+        ("kept", "form = dense, patterns = trained", "kept as they are made"),
+        ("fitted", "form = dense", "compact and dense")):
+    body = quarter.replace("none }", f"none, {options} }}")
+    if name == "fitted":
+        body = ("freeze block[..].attn.heads[0] at 25% of steps { tolerance = none }\n"
+                "freeze block[..].attn.heads[1] at 50% of steps { tolerance = none, form = dense }")
+    refusal = run(*fresh, "--plan", plan(name, body), "--out", f"{folder}/x-{name}", code=1)
+    assert words in refusal, refusal
+refusal = run(*fresh, "--set", "batch=1 x 4096", "--plan", plan("long", quarter.replace("none }", "none, pattern = gaussian }")),
+              "--out", f"{folder}/x", code=1)
+assert "at most 2048, found 4096, which is 67108864 bytes a head" in refusal, refusal
 print("fine")
