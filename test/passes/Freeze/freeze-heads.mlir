@@ -201,7 +201,7 @@ module attributes {weft.pruned = {s = array<i64: 0>}} {
 // caught: tables of a compact pattern beside it, the square of another head.
 // CHECK: weft.state control @"pattern/s/p" <constant, 0.000000e+00 : f64> : tensor<2x9x9xf32, #weft.axes<frozen, row, place>>
 // CHECK-NOT: weft.state control
-// CHECK-LABEL: @forward
+// CHECK: func.func @forward
 // CHECK: %[[P:.*]] = weft.get @"pattern/s/p"
 // CHECK: weft.mix_dense %{{.*}}, %[[P]] documents %{{.*}} : {{.*}} -> tensor<2x8x2x2xf32, #weft.axes<batch, pos, frozen, head>>
 !ids = tensor<2x8xi32, #weft.axes<batch, pos>>
