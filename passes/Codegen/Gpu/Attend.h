@@ -1,0 +1,60 @@
+//===- Attend.h - Attention on tiles for the GPU ----------------*- C++ -*-===//
+//
+// Builders of tile kernels for weft.attend, weft.attend_grad_query and
+// weft.attend_grad_key_value: all heads of a layer in one launch, windows read
+// from memory head by head, documents from doc_start.
+//
+//===----------------------------------------------------------------------===//
+#pragma once
+
+#include "dialects/Tile/Tile.h"
+#include "dialects/Weft/Weft.h"
+#include "passes/Tile/GpuTarget.h"
+#include "runtime/Executable.h"
+
+#include "mlir/IR/OwningOpRef.h"
+
+#include <string>
+
+namespace weft {
+
+/// How a kernel goes about it; no value depends on it but for rounding.
+struct AttendOptions {
+  /// Warpgroup 0 copies and the others compute (setmaxnreg); else each computes,
+  /// and the first one copies the next block before it works on its own.
+  bool producer = false;
+  /// Products of one block run under the exponentials of the next.
+  bool overlap = false;
+  /// Warpgroups take turns at issuing products (forward, with `overlap` and `producer`).
+  bool turns = false;
+};
+
+/// A kernel on tiles and how it is started.
+struct AttendTile {
+  mlir::OwningOpRef<mlir::ModuleOp> module; // one tile.kernel, named as the weft.kernel
+  int64_t threads = 0, sharedBytes = 0, items = 0;
+  std::vector<rt::TensorMap> maps; // parameters after the operands' addresses
+
+  tile::KernelOp kernel();
+};
+
+/// Why there is no tile kernel for `kernel`; empty where there is one. For a
+/// kernel without an op of attention too.
+std::string whyNoAttendTile(KernelOp kernel, const GpuTarget &target);
+
+/// Operands keep the kernel's order: arguments, then results. q, k, v and dout
+/// are bf16 in memory, [batch, pos, heads, channel] with channels of 64 or 128;
+/// lse and delta f32; other results bf16 or f32. Sums are f32, p and ds enter
+/// products in bf16. Errors at the kernel where whyNoAttendTile gives a reason.
+llvm::FailureOr<AttendTile> buildAttendTile(KernelOp kernel, const GpuTarget &target,
+                                            const AttendOptions &options = {});
+
+/// Work items of the tile kernel for `kernel`; none where there is no such kernel.
+std::optional<int64_t> attendItems(KernelOp kernel, const GpuTarget &target);
+
+/// The whole way to PTX. Safe to call from several threads, also on kernels of
+/// one module: the kernel is copied into a context of its own.
+llvm::FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target,
+                                          const AttendOptions &options = {});
+
+} // namespace weft

@@ -1,0 +1,391 @@
+//===- AttendKernel.cpp - What the tile kernels of attention share --------===//
+#include "passes/Codegen/Gpu/AttendKernel.h"
+
+using namespace mlir;
+
+namespace weft {
+
+constexpr int64_t kWarpgroup = tile::KernelOp::kWarpgroupThreads;
+constexpr int64_t kSharedLimit = 227 * 1024, kSharedLimitSm80 = 163 * 1024; // of a CTA
+
+AttendKernel::AttendKernel(Location loc, const AttendProblem &problem, const AttendTiling &tiling,
+                           std::vector<int> own, std::vector<int> streamed)
+    : p(problem), tiling(tiling), e(OpBuilder(loc.getContext()), loc, tiling.synchronous) {
+  for (int operand : own)
+    ownTensors.push_back({operand, {}, {}});
+  for (int operand : streamed)
+    streamedTensors.push_back({operand, {}, {}});
+  makeKernel(loc);
+}
+
+void AttendKernel::makeKernel(Location loc) {
+  result.module = ModuleOp::create(loc);
+  e.b.setInsertionPointToStart(result.module->getBody());
+  result.threads = (tiling.groups + (tiling.producer ? 1 : 0)) * kWarpgroup;
+  result.items = itemCount(p, tiling);
+  auto kernel = tile::KernelOp::create(e.b, loc, p.name, result.threads,
+                                       tiling.synchronous ? kSharedLimitSm80 : kSharedLimit, result.items);
+  body = &kernel.getBody().emplaceBlock();
+  for (RankedTensorType type : p.types)
+    body->addArgument(tile::GlobalType::get(loc.getContext(), type.getElementType()), loc);
+  if (!tiling.synchronous) {
+    for (Tensor &tensor : ownTensors)
+      tensor.map = addMap(tensor.operand, kRows);
+    for (Tensor &tensor : streamedTensors)
+      tensor.map = addMap(tensor.operand, tiling.block);
+  }
+  e.b.setInsertionPointToStart(body);
+}
+
+int64_t AttendKernel::headsOf(int operand) const {
+  return operand == p.k || operand == p.v || operand == p.dk || operand == p.dv ? p.kvHeads : p.heads;
+}
+
+/// Boxes of `rows` places of one head and 64 channels.
+Value AttendKernel::addMap(int operand, int64_t rows) {
+  constexpr uint64_t kBytes = 2;
+  auto heads = static_cast<uint64_t>(headsOf(operand)), channel = static_cast<uint64_t>(p.channel);
+  auto places = static_cast<uint64_t>(p.types[static_cast<size_t>(operand)].getDimSize(1));
+  rt::TensorMap map;
+  map.operand = static_cast<uint32_t>(operand);
+  map.type = rt::ElementType::BF16;
+  map.sizes = {channel, heads, places, static_cast<uint64_t>(p.batch)};
+  map.strides = {channel * kBytes, heads * channel * kBytes, places * heads * channel * kBytes};
+  map.box = {static_cast<uint32_t>(kPanel), 1, static_cast<uint32_t>(rows), 1};
+  map.swizzle = static_cast<uint32_t>(kPanel * kBytes);
+  result.maps.push_back(std::move(map));
+  return body->addArgument(tile::MapType::get(e.b.getContext()), e.loc);
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory and barriers
+//===----------------------------------------------------------------------===//
+
+// Barriers: own full, own empty; then full and empty of each stage of each ring.
+int64_t AttendKernel::fullOf(size_t tensor) const {
+  return 2 + 2 * tiling.stages * static_cast<int64_t>(tensor);
+}
+int64_t AttendKernel::emptyOf(size_t tensor) const { return fullOf(tensor) + tiling.stages; }
+
+void AttendKernel::allocate() {
+  auto ring = [&](int64_t stages, int64_t rows) -> Value {
+    auto type = tile::SmemType::get(e.b.getContext(), stages, rows, p.channel, e.bf16, /*swizzle=*/128,
+                                    p.channel / kPanel);
+    return tile::AllocOp::create(e.b, e.loc, type);
+  };
+  for (Tensor &tensor : ownTensors)
+    tensor.tiles = ring(tiling.groups, kRows);
+  for (Tensor &tensor : streamedTensors)
+    tensor.tiles = ring(tiling.stages, tiling.block);
+  if (tiling.synchronous)
+    return;
+  auto type = tile::BarriersType::get(e.b.getContext(), fullOf(streamedTensors.size()));
+  barriers = tile::AllocBarriersOp::create(e.b, e.loc, type);
+}
+
+void AttendKernel::initialiseBarriers() {
+  constexpr int64_t kFilled = 1; // the thread that expects the bytes
+  int64_t read = tiling.groups * tile::ArriveOp::kWarps;
+  e.elect(/*ofCta=*/true, [&] {
+    auto initialise = [&](int64_t number, int64_t count) {
+      tile::InitBarrierOp::create(e.b, e.loc, barriers, e.number(number), count);
+    };
+    initialise(0, kFilled);
+    initialise(1, read);
+    for (size_t tensor = 0; tensor < streamedTensors.size(); ++tensor)
+      for (int64_t stage = 0; stage < tiling.stages; ++stage) {
+        initialise(fullOf(tensor) + stage, kFilled);
+        initialise(emptyOf(tensor) + stage, read);
+      }
+    tile::FenceInitOp::create(e.b, e.loc);
+  });
+  tile::SyncOp::create(e.b, e.loc, e.number(0), result.threads);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+void AttendKernel::loadPanels(const Tensor &tensor, Value tile, Value head, Value place, Value row,
+                              Value barrier) {
+  for (int64_t panel = 0; panel < p.channel / kPanel; ++panel) {
+    Value to = tile::PanelOp::create(e.b, e.loc, tile, panel);
+    SmallVector<Value> coordinates{e.number(panel * kPanel), head, place, row};
+    tile::LoadTileOp::create(e.b, e.loc, tensor.map, coordinates, to, barriers, barrier);
+  }
+}
+
+/// All threads copy a part each.
+void AttendKernel::copyTile(const Tensor &tensor, Value tile, Value head, Value at, Value row) {
+  int64_t heads = headsOf(tensor.operand),
+          places = p.types[static_cast<size_t>(tensor.operand)].getDimSize(1);
+  tile::CopyAsyncOp::create(e.b, e.loc, operand(tensor.operand),
+                            place(row, at, head, places, heads, p.channel),
+                            e.wide(e.number(heads * p.channel)), e.sub(e.number(places), at), tile);
+}
+
+void AttendKernel::sync() { tile::SyncOp::create(e.b, e.loc, e.number(0), result.threads); }
+
+void AttendKernel::loadOwn(const Item &item) {
+  if (tiling.synchronous) {
+    for (Tensor &tensor : ownTensors)
+      copyTile(tensor, e.stage(tensor.tiles, e.number(0)), ownHead(item), item.place, item.row);
+    tile::CopyCommitOp::create(e.b, e.loc);
+    tile::CopyWaitOp::create(e.b, e.loc, 0);
+    return sync();
+  }
+  Value full = e.number(0), empty = e.number(1);
+  tile::WaitOp::create(e.b, e.loc, barriers, empty, e.sub(e.number(1), e.rem(item.turn, 2)));
+  int64_t bytes = 0;
+  for (Tensor &tensor : ownTensors)
+    bytes += cast<tile::SmemType>(tensor.tiles.getType()).ringBytes();
+  tile::ExpectOp::create(e.b, e.loc, barriers, full, bytes);
+  for (Tensor &tensor : ownTensors)
+    for (int64_t group = 0; group < tiling.groups; ++group)
+      loadPanels(tensor, e.stage(tensor.tiles, e.number(group)), ownHead(item),
+                 e.add(item.place, group * kRows), item.row, full);
+}
+
+void AttendKernel::loadBlock(const Item &item, const Run &run, Value number, Value ringNumber) {
+  Value stage = stageOf(ringNumber), before = e.sub(e.number(1), parityOf(ringNumber));
+  Value place = e.mul(blockOf(run, number), tiling.block);
+  if (tiling.synchronous) {
+    for (Tensor &tensor : streamedTensors)
+      copyTile(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row);
+    return;
+  }
+  for (auto [at, tensor] : llvm::enumerate(streamedTensors)) {
+    Value full = e.add(stage, fullOf(at));
+    tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, emptyOf(at)), before);
+    tile::ExpectOp::create(e.b, e.loc, barriers, full,
+                           cast<tile::SmemType>(tensor.tiles.getType()).stageBytes());
+    loadPanels(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row, full);
+  }
+}
+
+void AttendKernel::prefetch(const Item &item, const Run &run, Value number, Value ringNumber) {
+  if (tiling.producer)
+    return;
+  if (tiling.synchronous) {
+    e.when(e.less(number, run.count), [&] { loadBlock(item, run, number, ringNumber); });
+    tile::CopyCommitOp::create(e.b, e.loc);
+    return;
+  }
+  e.when(e.both(e.same(group, e.number(0)), e.less(number, run.count)),
+         [&] { e.elect(/*ofCta=*/false, [&] { loadBlock(item, run, number, ringNumber); }); });
+}
+
+Value AttendKernel::blockOf(const Run &run, Value number) { return e.add(run.from, e.mul(number, run.step)); }
+
+Value AttendKernel::take(size_t tensor, Value number) {
+  Value stage = stageOf(number);
+  if (!tiling.synchronous)
+    tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, fullOf(tensor)), parityOf(number));
+  return e.stage(streamedTensors[tensor].tiles, stage);
+}
+
+void AttendKernel::release(size_t tensor, Value number) {
+  if (tiling.synchronous)
+    return; // forEachBlock lets all threads come together
+  tile::ArriveOp::create(e.b, e.loc, barriers, e.add(stageOf(number), emptyOf(tensor)));
+}
+
+void AttendKernel::takeOwn(const Item &item) {
+  if (tiling.synchronous)
+    return loadOwn(item);
+  if (!tiling.producer)
+    e.when(e.same(group, e.number(0)), [&] { e.elect(/*ofCta=*/false, [&] { loadOwn(item); }); });
+  tile::WaitOp::create(e.b, e.loc, barriers, e.number(0), e.rem(item.turn, 2));
+}
+
+Value AttendKernel::own(size_t tensor) { return e.stage(ownTensors[tensor].tiles, group); }
+
+void AttendKernel::releaseOwn() {
+  if (!tiling.synchronous)
+    tile::ArriveOp::create(e.b, e.loc, barriers, e.number(1));
+}
+
+constexpr int64_t kFirstTurn = 8; // of the named barriers: one a warpgroup
+
+void AttendKernel::takeTurn() {
+  if (tiling.turns)
+    tile::SyncOp::create(e.b, e.loc, e.add(group, kFirstTurn), 2 * kWarpgroup);
+}
+
+void AttendKernel::passTurn() {
+  if (tiling.turns)
+    tile::SyncArriveOp::create(e.b, e.loc, e.add(e.rem(e.add(group, 1), tiling.groups), kFirstTurn),
+                               2 * kWarpgroup);
+}
+
+AttendKernel::Values AttendKernel::stream(const Item &item, const Run &run, Value number, Value begin,
+                                          Value end, function_ref<Values()> inside) {
+  auto leaveOut = [&](Value from, Value to) {
+    e.loop(from, to, [&](Value at) {
+      Value inRing = e.add(number, at);
+      prefetch(item, run, e.add(at, 1), e.add(inRing, 1));
+      // The first block of those that are worked on takes no turn: nor does the last of all, if there is none.
+      if (tiling.turns)
+        e.when(e.less(at, e.select(e.less(begin, run.count), run.count, e.add(run.count, -1))), [&] {
+          takeTurn();
+          passTurn();
+        });
+      for (size_t tensor = 0; tensor < streamedTensors.size(); ++tensor) {
+        take(tensor, inRing);
+        release(tensor, inRing);
+      }
+    });
+  };
+  prefetch(item, run, e.number(0), number);
+  if (tiling.groups == 1) // an item's blocks are its only warpgroup's
+    return inside();
+  leaveOut(e.number(0), begin);
+  Values given = inside();
+  leaveOut(end, run.count);
+  return given;
+}
+
+AttendKernel::Values AttendKernel::forEachBlock(const Item &item, const Run &run, Value number, Value from,
+                                                Value to, ValueRange start, BlockBody block) {
+  return e.loop(from, to, e.number(1), start, [&](Value at, ValueRange carried) {
+    Value inRing = e.add(number, at);
+    prefetch(item, run, e.add(at, 1), e.add(inRing, 1));
+    if (!tiling.synchronous)
+      return block(at, inRing, carried);
+    tile::CopyWaitOp::create(e.b, e.loc, 1); // all but the block that was just asked for
+    sync();
+    Values given = block(at, inRing, carried);
+    sync();
+    return given;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Items
+//===----------------------------------------------------------------------===//
+
+int64_t AttendKernel::itemCount(const AttendProblem &p, const AttendTiling &tiling) {
+  int64_t places = p.pass == AttendPass::KeyValue ? p.keys : p.queries, rows = tiling.groups * kRows;
+  return p.batch * p.itemHeads() * ((places + rows - 1) / rows);
+}
+
+/// Pairs of a row and a head that are worked on together: as many as keep their
+/// keys and values in the L2, longest tiles first among them.
+int64_t AttendKernel::sectionPairs() const {
+  constexpr int64_t kCache = int64_t(40) << 20, kTensors = 2, kBytes = 2;
+  int64_t pairs = p.batch * p.itemHeads(), most = kCache / (kTensors * kBytes * p.keys * p.channel);
+  int64_t section = std::clamp<int64_t>(most, 1, pairs);
+  while (pairs % section)
+    --section;
+  return section;
+}
+
+AttendKernel::Item AttendKernel::decode(Value number, Value turn) {
+  int64_t section = sectionPairs(), tiles = tilesOfHead();
+  Value inSection = e.rem(number, section * tiles);
+  Value pair = e.add(e.mul(e.div(number, section * tiles), section), e.rem(inSection, section));
+  Value tile = e.div(inSection, section);
+  if (p.pass != AttendPass::KeyValue) // later queries see more keys, earlier keys more queries
+    tile = e.sub(e.number(tiles - 1), tile);
+  Value place = e.mul(tile, ownRows());
+  if (p.order.empty())
+    return {e.div(pair, p.itemHeads()), e.rem(pair, p.itemHeads()), place, turn};
+  Value at = e.div(pair, p.batch), head = e.number(p.order.front());
+  for (size_t i = 1; i < p.order.size(); ++i)
+    head = e.select(e.same(at, e.number(static_cast<int64_t>(i))), e.number(p.order[i]), head);
+  return {e.rem(pair, p.batch), head, place, turn};
+}
+
+void AttendKernel::forEachItem(function_ref<Value(const Item &, Value)> work) {
+  Value first = tile::CtaOp::create(e.b, e.loc, e.i32), step = tile::GridSizeOp::create(e.b, e.loc, e.i32);
+  e.loop(first, e.number(result.items), step, {e.number(0), e.number(0)},
+         [&](Value number, ValueRange carried) {
+           Value blocks = work(decode(number, carried[0]), carried[1]);
+           return Values{e.add(carried[0], 1), blocks};
+         });
+}
+
+void AttendKernel::produce() {
+  e.elect(/*ofCta=*/false, [&] {
+    forEachItem([&](const Item &item, Value number) {
+      loadOwn(item);
+      return forEachRun(item, {number}, [&](const Run &run, ValueRange carried) {
+        e.loop(e.number(0), run.count, [&](Value at) { loadBlock(item, run, at, e.add(carried[0], at)); });
+        return Values{e.add(carried[0], run.count)};
+      })[0];
+    });
+  });
+}
+
+AttendTile AttendKernel::build() {
+  allocate();
+  if (!tiling.synchronous)
+    initialiseBarriers();
+  Value self = tile::WarpgroupOp::create(e.b, e.loc, e.i32);
+  auto work = [&](const Item &item, Value number) { return consume(item, number); };
+  if (tiling.producer) {
+    auto roles = tile::SpecializeOp::create(e.b, e.loc, tiling.producerRegisters, tiling.registers);
+    auto fill = [&](Region &region, function_ref<void()> inside) {
+      OpBuilder::InsertionGuard guard(e.b);
+      e.b.createBlock(&region);
+      inside();
+      tile::EndOp::create(e.b, e.loc);
+    };
+    fill(roles.getProducer(), [&] { produce(); });
+    fill(roles.getConsumers(), [&] {
+      group = e.add(self, -1);
+      if (tiling.turns) // the last one gives the first its first turn
+        e.when(e.same(group, e.number(tiling.groups - 1)), [&] { passTurn(); });
+      forEachItem(work);
+    });
+  } else {
+    group = self;
+    forEachItem(work);
+  }
+  tile::ReturnOp::create(e.b, e.loc);
+  auto kernel = cast<tile::KernelOp>(body->getParentOp());
+  result.sharedBytes = kernel.sharedBytes();
+  kernel.setShared(static_cast<uint64_t>(result.sharedBytes));
+  return std::move(result);
+}
+
+//===----------------------------------------------------------------------===//
+// Places, windows, heads
+//===----------------------------------------------------------------------===//
+
+Value AttendKernel::place(Value row, Value at, Value head, int64_t places, int64_t heads, int64_t width) {
+  Value number = e.add(e.mul(e.wide(row), places), e.wide(at));
+  return e.mul(e.add(e.mul(number, heads), e.wide(head)), width);
+}
+
+Value AttendKernel::firstRow(const Item &item) { return e.add(item.place, e.mul(group, kRows)); }
+
+Value AttendKernel::windowOf(Value head) {
+  constexpr int64_t kAll = std::numeric_limits<int32_t>::max();
+  return p.windows < 0 ? e.number(kAll) : e.load(operand(p.windows), e.wide(head));
+}
+
+Value AttendKernel::kvOf(Value head) {
+  if (p.kvOf >= 0)
+    return e.load(operand(p.kvOf), e.wide(head));
+  Value kv = e.number(0);
+  for (const Axis &axis : p.kvAxes) {
+    Value at = e.rem(e.div(head, strideOf(p.headAxes, axis.name)), axis.size);
+    kv = e.add(kv, e.mul(at, strideOf(p.kvAxes, axis.name)));
+  }
+  return kv;
+}
+
+Value AttendKernel::last(Value place, int64_t rows, int64_t limit) {
+  return e.add(e.min(e.add(place, rows), e.number(limit)), -1);
+}
+
+Value AttendKernel::firstKey(Value row, Value query, Value window, Value offset) {
+  Value first = e.max(e.add(e.sub(e.add(query, offset), window), 1), e.number(0));
+  if (p.starts < 0)
+    return first;
+  Value zero = e.number(0);
+  return e.max(first, e.load(operand(p.starts), place(row, query, zero, p.queries, 1, 1)));
+}
+
+} // namespace weft

@@ -1,0 +1,231 @@
+//===- AttendKeyValue.cpp - Backward of attention on tiles, for k and v ---===//
+//
+// An item is a tile of keys of one key-value head; it goes over the heads that
+// read it, so no two items write one number. Scores stand transposed, keys in
+// rows, so that p and ds are left operands of the products as they are.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Codegen/Gpu/AttendKernel.h"
+
+#include <limits>
+#include <numbers>
+
+using namespace mlir;
+
+namespace weft {
+namespace {
+
+constexpr size_t kKeys = 0, kValues = 1;    // own
+constexpr size_t kQueries = 0, kSlopes = 1; // streamed
+
+class KeyValue : public AttendKernel {
+public:
+  KeyValue(Location loc, const AttendProblem &p, const AttendTiling &tiling)
+      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}) {}
+
+private:
+  struct Bounds {
+    Value begin, end;  // of the run's blocks: this warpgroup's
+    Value window, key; // of the head; this warpgroup's first
+  };
+  /// Of the queries of a block.
+  struct ColumnValues {
+    Value base, delta;
+  };
+  Values forEachRun(const Item &item, ValueRange start, RunBody body) override;
+  Value consume(const Item &item, Value number) override;
+  Value documentsEnd(const Item &item, Value lastKey);
+  Value queriesEnd(Value lastKey, Value window);
+  Bounds boundsOf(const Item &item, const Run &run);
+  ColumnValues readColumns(const Item &item, const Run &run, Value query);
+  Value mask(Value scores, Value query, const Item &item, const Bounds &bounds);
+  Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
+               ValueRange carried);
+  void releaseBoth(Value number);
+  Values sumBlocks(const Item &item, const Run &run, Value number, ValueRange sums);
+  void store(const Item &item, Value sums, int operand, double scale);
+};
+
+/// Blocks before the first whose documents all start after `lastKey`: starts only move on.
+Value KeyValue::documentsEnd(const Item &item, Value lastKey) {
+  int64_t blocks = (p.queries + tiling.block - 1) / tiling.block, steps = 0;
+  while ((int64_t(1) << steps) < blocks)
+    ++steps;
+  Value none = e.number(0);
+  // The block before `low + 1` still has a query that may see the key, the one at `high` has none.
+  return e.loop(none, e.number(steps), e.number(1), {none, e.number(blocks)}, [&](Value, ValueRange range) {
+    Value middle = e.div(e.add(range[0], range[1]), 2);
+    Value at = place(item.row, e.mul(middle, tiling.block), none, p.queries, 1, 1);
+    Value sees = e.atMost(e.load(operand(p.starts), at), lastKey);
+    return Values{e.select(sees, middle, range[0]), e.select(sees, range[1], middle)};
+  })[1];
+}
+
+/// Blocks before the first whose queries' windows all begin after `lastKey`.
+Value KeyValue::queriesEnd(Value lastKey, Value window) {
+  Value end = e.add(lastKey, e.min(window, e.number(p.queries)));
+  return e.div(e.add(e.min(end, e.number(p.queries)), tiling.block - 1), tiling.block);
+}
+
+AttendKernel::Values KeyValue::forEachRun(const Item &item, ValueRange start, RunBody body) {
+  Value lastKey = last(item.place, tiling.groups * kRows, p.keys);
+  Value documents = documentsEnd(item, lastKey), from = e.div(item.place, tiling.block);
+  auto run = [&](Value head, Value reads, ValueRange carried) {
+    Value end = e.min(queriesEnd(lastKey, windowOf(head)), documents);
+    Value count = e.max(e.sub(end, from), e.number(0));
+    return body({head, from, reads ? e.select(reads, count, e.number(0)) : count, 1}, carried);
+  };
+  if (p.kvOf >= 0)
+    return e.loop(e.number(0), e.number(p.heads), e.number(1), start, [&](Value head, ValueRange carried) {
+      return run(head, e.same(kvOf(head), item.head), carried);
+    });
+  return e.loop(e.number(0), e.number(p.heads / p.kvHeads), e.number(1), start,
+                [&](Value member, ValueRange carried) {
+                  Value head = e.number(0), rest = member;
+                  for (const Axis &axis : llvm::reverse(p.headAxes)) {
+                    int64_t inKv = strideOf(p.kvAxes, axis.name);
+                    Value at = e.rem(inKv ? e.div(item.head, inKv) : rest, axis.size);
+                    if (!inKv)
+                      rest = e.div(rest, axis.size);
+                    head = e.add(head, e.mul(at, strideOf(p.headAxes, axis.name)));
+                  }
+                  return run(head, {}, carried);
+                });
+}
+
+KeyValue::Bounds KeyValue::boundsOf(const Item &item, const Run &run) {
+  Value key = firstRow(item), window = windowOf(run.head);
+  Value there = e.less(key, e.number(p.keys));
+  Value begin = e.min(e.sub(e.div(key, tiling.block), run.from), run.count);
+  Value end = e.min(e.sub(queriesEnd(last(key, kRows, p.keys), window), run.from), run.count);
+  return {e.select(there, begin, run.count), e.select(there, end, run.count), window, key};
+}
+
+KeyValue::ColumnValues KeyValue::readColumns(const Item &item, const Run &run, Value query) {
+  Type columns = e.cols(tiling.block, e.f32);
+  Value at = place(item.row, query, run.head, p.queries, p.heads, 1);
+  Value heads = e.wide(e.number(p.heads)), limit = e.sub(e.number(p.queries), query);
+  Value lse = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.lse), at, heads, limit);
+  Value delta = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.delta), at, heads, limit);
+  Value base =
+      e.map(columns, {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
+  return {base, delta};
+}
+
+/// Queries from T on bring zeros of q and dout, so whatever they see adds nothing.
+Value KeyValue::mask(Value scores, Value query, const Item &item, const Bounds &bounds) {
+  Value none = e.number(0), key = bounds.key;
+  Value final = last(query, tiling.block, p.queries);
+  Value late = e.less(key, firstKey(item.row, final, bounds.window, none));
+  Value early = e.less(query, e.add(key, kRows - 1));
+  return e.when(arith::OrIOp::create(e.b, e.loc, late, early),
+                [&] {
+                  Type columns = e.cols(tiling.block, e.i32);
+                  Value starts = tile::LoadColsOp::create(
+                      e.b, e.loc, columns, operand(p.starts), place(item.row, query, none, p.queries, 1, 1),
+                      e.wide(e.number(1)), e.sub(e.number(p.queries), query));
+                  Value oldest = e.add(e.sub(query, bounds.window), 1);
+                  Value first = e.mapPlaces(columns, {starts}, [&](ValueRange in) {
+                    return e.max(e.max(in[0], e.add(oldest, in[2])), none);
+                  });
+                  Value span = e.mapPlaces(columns, {first},
+                                           [&](ValueRange in) { return e.sub(e.add(query, in[2]), in[0]); });
+                  Value unseen = e.real(-std::numeric_limits<double>::infinity());
+                  return Values{e.mapPlaces(scores.getType(), {scores, first, span}, [&](ValueRange in) {
+                    Value distance = e.sub(e.add(key, in[3]), in[1]);
+                    return e.select(e.within(distance, in[2]), in[0], unseen);
+                  })};
+                },
+                {scores})[0];
+}
+
+void KeyValue::releaseBoth(Value number) {
+  release(kQueries, number);
+  release(kSlopes, number);
+}
+
+/// carried: the sums of dk and dv, ds and p; with `overlap` their products, of the
+/// block before, are still under way.
+AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bounds &bounds, Value at,
+                                     Value number, ValueRange carried) {
+  Value query = e.mul(blockOf(run, at), tiling.block);
+  ColumnValues columns = readColumns(item, run, query);
+  Value q = take(kQueries, number), slope = take(kSlopes, number);
+  e.fence();
+  Value scores = e.product(own(kKeys), q);
+  e.commit();
+  Value slopes = e.product(own(kValues), slope);
+  e.commit();
+  Values first{scores, carried[0], carried[1], carried[2], carried[3]};
+  if (tiling.overlap) {
+    first = e.wait(1, first);
+    e.when(e.less(bounds.begin, at), [&] { releaseBoth(e.add(number, -1)); });
+  } else {
+    first[0] = e.waitOne(1, scores);
+  }
+  scores = mask(first[0], query, item, bounds);
+  Value c = e.real(p.scale * std::numbers::log2e);
+  Value probabilities = e.map(scores.getType(), {scores, columns.base},
+                              [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
+  slopes = e.waitOne(0, slopes);
+  slopes = e.map(scores.getType(), {probabilities, slopes, columns.delta},
+                 [&](ValueRange in) { return e.mulf(in[0], e.subf(in[1], in[2])); });
+  Value p16 = e.left(probabilities), ds16 = e.left(slopes);
+  e.fence();
+  Value dv = e.product(p16, slope, first[2], /*transposed=*/true);
+  Value dk = e.product(ds16, q, first[1], /*transposed=*/true);
+  e.commit();
+  if (tiling.overlap)
+    return {dk, dv, ds16, p16};
+  Values done = e.wait(0, {dk, dv, ds16, p16});
+  releaseBoth(number);
+  return done;
+}
+
+/// `sums` of dk and dv with a run's blocks.
+AttendKernel::Values KeyValue::sumBlocks(const Item &item, const Run &run, Value number, ValueRange sums) {
+  Bounds bounds = boundsOf(item, run);
+  Value none = e.zero(e.leftType(tiling.block));
+  Value start[] = {sums[0], sums[1], none, none};
+  return stream(item, run, number, bounds.begin, bounds.end, [&] {
+    Values given = forEachBlock(
+        item, run, number, bounds.begin, bounds.end, start,
+        [&](Value at, Value inRing, ValueRange in) { return block(item, run, bounds, at, inRing, in); });
+    if (!tiling.overlap)
+      return given;
+    given = e.wait(0, given);
+    e.when(e.less(bounds.begin, bounds.end), [&] { releaseBoth(e.add(e.add(number, bounds.end), -1)); });
+    return given;
+  });
+}
+
+void KeyValue::store(const Item &item, Value sums, int number, double scale) {
+  Value row = firstRow(item);
+  Value scaled = e.map(sums.getType(), {sums}, [&](ValueRange in) { return e.mulf(in[0], e.real(scale)); });
+  tile::StoreFragOp::create(e.b, e.loc, scaled, operand(number),
+                            place(item.row, row, item.head, p.keys, p.kvHeads, p.channel),
+                            e.wide(e.number(p.kvHeads * p.channel)), e.sub(e.number(p.keys), row));
+}
+
+Value KeyValue::consume(const Item &item, Value number) {
+  takeOwn(item);
+  Type sums = e.frag(p.channel);
+  Values given =
+      forEachRun(item, {number, e.zero(sums), e.zero(sums)}, [&](const Run &run, ValueRange carried) {
+        Values sums = sumBlocks(item, run, carried[0], carried.drop_front());
+        return Values{e.add(carried[0], run.count), sums[0], sums[1]};
+      });
+  releaseOwn();
+  store(item, given[1], p.dk, p.scale);
+  store(item, given[2], p.dv, 1);
+  return given[0];
+}
+
+} // namespace
+
+std::unique_ptr<AttendKernel> makeAttendKeyValue(Location loc, const AttendProblem &p,
+                                                 const AttendTiling &tiling) {
+  return std::make_unique<KeyValue>(loc, p, tiling);
+}
+
+} // namespace weft
