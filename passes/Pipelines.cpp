@@ -18,6 +18,9 @@
 using namespace mlir;
 
 void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
+  // A GPU wants more blocks than a CPU has cores, and larger products.
+  constexpr int64_t kGpuChunks = 264, kGpuLogitsBytes = int64_t{1} << 30;
+  bool gpu = !options.chip.empty();
   auto reached = [&](Stage stage) { return options.stage <= stage; };
   // What every stage from unrolling on may assume of the one before.
   auto check = [&] {
@@ -59,7 +62,9 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
     manager.addPass(createFormObserve());
   manager.addPass(createSimplify());
   manager.addPass(createCSEPass());
-  manager.addPass(createFoldAccumulations());
+  FoldAccumulationsOptions fold;
+  fold.residuals = gpu;
+  manager.addPass(createFoldAccumulations(fold));
   check();
   if (reached(Stage::Programs))
     return;
@@ -72,17 +77,28 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
 
   // 4. Storage before fusion: groups of the optimiser become vectors.
   manager.addPass(createLayOutParamsPass());
-  manager.addPass(createSplitSumsPass());
-  manager.addPass(createFusePass());
+  SplitSumsPassOptions split;
+  FusePassOptions fuse;
+  StoreInBf16PassOptions store;
+  if (gpu)
+    split.chunks = fuse.chunks = store.chunks = kGpuChunks, fuse.recompute = true;
+  manager.addPass(createSplitSumsPass(split));
+  manager.addPass(createFusePass(fuse));
   check();
   if (reached(Stage::Fused))
     return;
 
   // 5. Kernels by structure: from here nothing depends on depth but the number of calls.
   manager.addPass(createOutlineKernelsPass());
+  if (gpu)
+    manager.addPass(createStoreInBf16Pass(store));
   if (reached(Stage::Kernels))
     return;
-  manager.addPass(createSchedulePass());
+  SchedulePassOptions schedule;
+  schedule.chip = options.chip;
+  if (gpu)
+    schedule.logitsBytes = kGpuLogitsBytes;
+  manager.addPass(createSchedulePass(schedule));
   manager.addPass(createPlanMemoryPass());
   check();
   if (options.afterPlan)

@@ -23,6 +23,7 @@ enum class Stage {
 struct PipelineOptions {
   int64_t batch = 1, positions = 16;
   bool float64 = false;
+  std::string chip;                          // sm_90a, sm_80: schedules for that GPU; empty: the CPU
   std::vector<std::string> programs{"eval"}; // micro, update, observe, eval, prefill, decode
   int64_t cacheLength = 0;                   // of decode; 0: positions
   Stage stage = Stage::Schedule;

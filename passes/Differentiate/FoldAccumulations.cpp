@@ -61,8 +61,21 @@ bool isGradientRead(Value value, ModuleOp module) {
   return state && state.getRole() == Role::Gradient && value.hasOneUse();
 }
 
+/// Takes the first term out of `rest` that is there when `product` starts, or null.
+Value takeEarlier(SmallVector<Value> &rest, Value product) {
+  auto *found = llvm::find_if(rest, [&](Value term) {
+    Operation *op = term.getDefiningOp();
+    return !op || op->isBeforeInBlock(product.getDefiningOp());
+  });
+  if (found == rest.end())
+    return {};
+  Value term = *found;
+  rest.erase(found);
+  return term;
+}
+
 /// Rewrites the sum of `root` as a chain of inits and then adds.
-void fold(BinaryOp root, ModuleOp module) {
+void fold(BinaryOp root, ModuleOp module, bool residuals) {
   SmallVector<Value> terms, chain, rest;
   SmallVector<Operation *> adds;
   collect(root, terms, adds);
@@ -74,9 +87,13 @@ void fold(BinaryOp root, ModuleOp module) {
     else
       (canAccumulate(term, ontoState) ? chain : rest).push_back(term);
   llvm::sort(chain, [](Value a, Value b) { return a.getDefiningOp()->isBeforeInBlock(b.getDefiningOp()); });
-  if (chain.empty() || (!ontoState && chain.size() < 2))
+  if (chain.empty())
     return;
   Value sum = ontoState ? *old : Value();
+  if (!ontoState && residuals)
+    sum = takeEarlier(rest, chain.front());
+  if (!sum && chain.size() < 2)
+    return;
   if (ontoState) // what a state holds when the program starts can be read at its start
     sum.getDefiningOp()->moveBefore(&root->getBlock()->front());
   for (Value term : chain) {
@@ -93,6 +110,7 @@ void fold(BinaryOp root, ModuleOp module) {
 }
 
 struct FoldAccumulations : impl::FoldAccumulationsBase<FoldAccumulations> {
+  using FoldAccumulationsBase::FoldAccumulationsBase;
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
@@ -107,7 +125,7 @@ struct FoldAccumulations : impl::FoldAccumulationsBase<FoldAccumulations> {
         roots.push_back(add);
     }
     for (BinaryOp root : roots)
-      fold(root, getOperation());
+      fold(root, getOperation(), residuals);
   }
 };
 

@@ -132,8 +132,12 @@ def FoldAccumulations : WeftPass<"fold-accumulations"> {
     Example: `weft.binary add %old, %g` with `%g = weft.contract %x, %dy` becomes
     `weft.contract %x, %dy init %old`.
 
+    With `residuals`, a product also takes an earlier term of its sum as `init`:
+    for products that read what they add to (beta = 1) at no cost.
+
     Tests: `test/passes/Differentiate/fold-accumulations.mlir`.
   }];
+  let options = [Option<"residuals", "residuals", "bool", "false", "start from an earlier term that is no product">];
 }
 
 def ExpandPolar : WeftPass<"expand-polar"> {

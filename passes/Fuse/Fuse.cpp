@@ -5,7 +5,9 @@
 //    have the same domain, no path leads from the group through an outside op
 //    back to it, and the budget holds. Else it opens a group.
 // 2. Order groups and single ops by their dependences, stable in the old order.
-// 3. Each group becomes one weft.fused. Constants are cloned where they are read.
+// 3. With `recompute`, a group that reads a norm and also what the norm was made
+//    of computes it again: the value need not be stored between the two.
+// 4. Each group becomes one weft.fused. Constants are cloned where they are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +34,8 @@ struct Group {
 
 class Fuser {
 public:
-  Fuser(func::FuncOp function, int64_t budget) : block(function.getBody().front()), budget(budget) {}
+  Fuser(func::FuncOp function, int64_t budget, int64_t chunks, bool recompute)
+      : block(function.getBody().front()), budget(budget), chunks(chunks), recompute(recompute) {}
   void run();
 
 private:
@@ -43,6 +46,7 @@ private:
   void join(int group, Operation *op);
   void mergeGroups(int into, int from);
   std::vector<Operation *> ordered();
+  void recomputeNorms(Group &group);
   void build(const Group &group);
   int64_t rowBytes(Operation *op, const Domain &domain);
   int groupOf(Operation *op) {
@@ -51,7 +55,8 @@ private:
   }
 
   Block &block;
-  int64_t budget;
+  int64_t budget, chunks;
+  bool recompute;
   std::vector<Group> groups;
   llvm::DenseMap<Operation *, int> groupIndex;
   llvm::DenseMap<Operation *, int> position;
@@ -195,6 +200,25 @@ std::vector<Operation *> Fuser::ordered() {
   return order;
 }
 
+/// Norms that `group` reads, and whose operand it reads too, become members of it.
+void Fuser::recomputeNorms(Group &group) {
+  llvm::DenseSet<Operation *> inside(group.members.begin(), group.members.end());
+  llvm::SmallSetVector<Value, 8> read;
+  for (Operation *member : group.members)
+    for (Value operand : member->getOperands())
+      if (!inside.contains(operand.getDefiningOp()))
+        read.insert(operand);
+  for (Value value : read) {
+    Operation *norm = value.getDefiningOp();
+    if (!norm || !isa<LayerNormOp, RmsNormOp>(norm) || !read.contains(norm->getOperand(0)))
+      continue;
+    Operation *again = OpBuilder(group.members.front()).clone(*norm);
+    for (Operation *member : group.members)
+      member->replaceUsesOfWith(value, again->getResult(0));
+    group.members.insert(group.members.begin(), again);
+  }
+}
+
 void Fuser::build(const Group &group) {
   llvm::SmallSetVector<Value, 8> inputs;
   SmallVector<Value> results;
@@ -217,7 +241,7 @@ void Fuser::build(const Group &group) {
   auto rows =
       builder.getArrayAttr(SmallVector<Attribute>(group.domain.rows.begin(), group.domain.rows.end()));
   auto fused = FusedOp::create(builder, builder.getFusedLoc(locations), types, inputs.getArrayRef(), rows,
-                               builder.getI64IntegerAttr(chunksOf(group.domain)));
+                               builder.getI64IntegerAttr(chunksOf(group.domain, chunks)));
   Block &body = fused.getBody().emplaceBlock();
   IRMapping mapping;
   for (Value input : inputs)
@@ -246,6 +270,9 @@ void Fuser::run() {
     assign(&op);
   for (Operation *op : ordered())
     op->moveBefore(&block, block.end());
+  if (recompute)
+    for (Group &group : groups)
+      recomputeNorms(group);
   for (const Group &group : groups)
     if (!group.members.empty())
       build(group);
@@ -256,7 +283,7 @@ struct Fuse : weft::impl::FusePassBase<Fuse> {
   using FusePassBase::FusePassBase;
   void runOnOperation() override {
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      Fuser(function, rowBudget).run();
+      Fuser(function, rowBudget, chunks, recompute).run();
   }
 };
 } // namespace

@@ -15,7 +15,10 @@ def FusePass : Pass<"weft-fuse", "::mlir::ModuleOp"> {
     - Example: `test/passes/Fuse/fuse.mlir`.
   }];
   let options = [Option<"rowBudget", "row-budget", "int64_t", "262144",
-                        "bytes of row values that a region may keep live">];
+                        "bytes of row values that a region may keep live">,
+                 Option<"chunks", "chunks", "int64_t", "32", "most parts of a kernel over rows">,
+                 Option<"recompute", "recompute", "bool", "false",
+                        "compute a norm again where its operand is read, rather than store it">];
 }
 
 def OutlineKernelsPass : Pass<"weft-outline-kernels", "::mlir::ModuleOp"> {
@@ -32,6 +35,24 @@ def OutlineKernelsPass : Pass<"weft-outline-kernels", "::mlir::ModuleOp"> {
   }];
 }
 
+def StoreInBf16Pass : Pass<"weft-store-in-bf16", "::mlir::ModuleOp"> {
+  let summary = "keep activations, and weights as products read them, in 16 bits";
+  let description = [{
+    For the GPU. Kernels compute in 32 bits; what they read and write of
+    activations is bf16, through `weft.convert` at their edges. Parameters,
+    their gradients, moments, losses, log-sums and partial sums stay as they
+    are; a parameter that a product reads is rounded once a program. Caches are
+    bf16. It is lossy: values are rounded to eight bits of mantissa where they
+    are stored.
+
+    - Needs: `weft-outline-kernels`.
+    - Gives: no product mixes element types; kernels of equal bodies stay one.
+    - Cost: one walk, one print a kernel.
+    - Example: `test/passes/Fuse/store-in-bf16.mlir`.
+  }];
+  let options = [Option<"chunks", "chunks", "int64_t", "32", "most parts; as weft-fuse has">];
+}
+
 def SplitSumsPass : Pass<"weft-split-sums", "::mlir::ModuleOp"> {
   let summary = "sums over all rows become one part a chunk and a sum of the parts in order";
   let description = [{
@@ -45,4 +66,5 @@ def SplitSumsPass : Pass<"weft-split-sums", "::mlir::ModuleOp"> {
     - Cost: one walk.
     - Example: `test/passes/Fuse/split-sums.mlir`.
   }];
+  let options = [Option<"chunks", "chunks", "int64_t", "32", "most parts; as weft-fuse has">];
 }

@@ -89,11 +89,29 @@ std::optional<Domain> weft::domainOf(Operation *op) {
   return fitsRows(op, domain) ? std::optional(domain) : std::nullopt;
 }
 
-int64_t weft::chunksOf(const Domain &domain) {
+int64_t weft::chunksOf(const Domain &domain, int64_t most) {
   int64_t count = domain.count();
   if (domain.rows.empty())
-    return std::clamp<int64_t>(count / 16384, 1, 64);
-  return std::clamp<int64_t>(count / 8, 1, 32);
+    return std::clamp<int64_t>(count / 16384, 1, 2 * most);
+  return std::clamp<int64_t>(count / 8, 1, most);
+}
+
+Operation *weft::coreOf(KernelOp kernel) {
+  Operation *core = nullptr;
+  for (Operation &op : kernel.getBody().front().without_terminator()) {
+    if (isa<ConvertOp, ConstantOp>(op))
+      continue;
+    if (core)
+      return nullptr;
+    core = &op;
+  }
+  return core;
+}
+
+Value weft::withoutConverts(Value value) {
+  while (auto convert = value ? value.getDefiningOp<ConvertOp>() : ConvertOp())
+    value = convert.getX();
+  return value;
 }
 
 std::string weft::kernelHash(KernelOp kernel) {

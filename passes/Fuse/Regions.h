@@ -20,8 +20,15 @@ struct Domain {
 /// The domain in which `op` can be fused, or nullopt when it needs a kernel of its own.
 std::optional<Domain> domainOf(mlir::Operation *op);
 
-/// How many parts a kernel over `domain` is cut into: a function of sizes alone.
-int64_t chunksOf(const Domain &domain);
+/// How many parts a kernel over `domain` is cut into, at most `most` when it runs
+/// over rows: a function of sizes alone.
+int64_t chunksOf(const Domain &domain, int64_t most);
+
+/// The only op of a kernel's body apart from converts and constants; null when there are several.
+mlir::Operation *coreOf(KernelOp kernel);
+
+/// `value` without the converts that made it.
+mlir::Value withoutConverts(mlir::Value value);
 
 /// 16 hex digits of a kernel as it prints: body, types and attributes, without
 /// locations. Hash before the kernel gets its name.

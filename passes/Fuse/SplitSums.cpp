@@ -12,14 +12,14 @@ using namespace mlir;
 using namespace weft;
 
 /// Replaces `sum` by a partial sum over the rows and a sum of the parts.
-static void split(SumToOp sum, ArrayRef<StringAttr> rows) {
+static void split(SumToOp sum, ArrayRef<StringAttr> rows, int64_t chunks) {
   OpBuilder builder(sum);
   auto x = cast<RankedTensorType>(sum.getX().getType());
   Domain domain;
   domain.rows.assign(rows.begin(), rows.end());
   domain.sizes.assign(x.getShape().begin(), x.getShape().begin() + static_cast<int64_t>(rows.size()));
   SmallVector<StringAttr> names{builder.getStringAttr("chunk")};
-  SmallVector<int64_t> sizes{chunksOf(domain)};
+  SmallVector<int64_t> sizes{chunksOf(domain, chunks)};
   llvm::append_range(names, axesOf(sum.getType()));
   llvm::append_range(sizes, sum.getType().getShape());
   auto rowNames = builder.getArrayAttr(SmallVector<Attribute>(rows.begin(), rows.end()));
@@ -32,6 +32,7 @@ static void split(SumToOp sum, ArrayRef<StringAttr> rows) {
 
 namespace {
 struct SplitSums : weft::impl::SplitSumsPassBase<SplitSums> {
+  using SplitSumsPassBase::SplitSumsPassBase;
   void runOnOperation() override {
     SmallVector<SumToOp> sums;
     getOperation().walk([&](SumToOp sum) { sums.push_back(sum); });
@@ -39,7 +40,7 @@ struct SplitSums : weft::impl::SplitSumsPassBase<SplitSums> {
       SmallVector<StringAttr> rows = leadingRows(cast<RankedTensorType>(sum.getX().getType()));
       bool removed = llvm::none_of(rows, [&](StringAttr row) { return axisIndex(sum.getType(), row) >= 0; });
       if (!rows.empty() && removed)
-        split(sum, rows);
+        split(sum, rows, chunks);
     }
   }
 };

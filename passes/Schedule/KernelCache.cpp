@@ -26,6 +26,11 @@ KernelCache::KernelCache(std::string folder, const CpuTarget &target) : folder(s
            std::to_string(target.vectorBits) + "\nllvm " LLVM_VERSION_STRING "\n" + buildStamp();
 }
 
+KernelCache::KernelCache(std::string folder, const GpuTarget &target) : folder(std::move(folder)) {
+  suffix = target.chip + "\nptx " + std::to_string(target.ptxVersion) + "\nllvm " LLVM_VERSION_STRING "\n" +
+           buildStamp();
+}
+
 std::string KernelCache::explain(const std::string &hash) const { return "kernel " + hash + "\n" + suffix; }
 
 std::string KernelCache::pathOf(const std::string &hash) const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "passes/Codegen/Codegen.h"
+#include "passes/Tile/GpuTarget.h"
 
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@ namespace weft {
 class KernelCache {
 public:
   KernelCache(std::string folder, const CpuTarget &target);
+  KernelCache(std::string folder, const GpuTarget &target);
 
   std::optional<rt::Kernel> find(const std::string &hash) const;
   void store(const rt::Kernel &kernel) const;

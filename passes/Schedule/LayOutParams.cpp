@@ -4,6 +4,8 @@
 
 #include "dialects/Weft/Weft.h"
 
+#include "llvm/ADT/StringSet.h"
+
 namespace weft {
 #define GEN_PASS_DEF_LAYOUTPARAMSPASS
 #include "passes/Schedule/Passes.h.inc"
@@ -59,14 +61,20 @@ struct LayOutParams : weft::impl::LayOutParamsPassBase<LayOutParams> {
     reorderNorms(module, place);
   }
 
-  /// Place of each parameter in the order of the optimiser's groups.
+  /// Place of each parameter in the order of the optimiser's groups; those that the
+  /// optimiser does not step stand before them, since a group must be one vector.
   llvm::StringMap<int64_t> ranks(ModuleOp module) {
     llvm::StringMap<int64_t> rank;
+    llvm::StringSet<> trained;
+    for (StateOp state : module.getOps<StateOp>())
+      if (state.getRole() == Role::Gradient)
+        trained.insert(ownerOf(state));
     int64_t next = 1;
     if (auto groups = module->getAttrOfType<ArrayAttr>("weft.groups"))
       for (auto group : groups.getAsRange<DictionaryAttr>())
         for (auto name : group.getAs<ArrayAttr>("params").getAsRange<StringAttr>())
-          rank[name.getValue()] = next++;
+          if (trained.empty() || trained.contains(name.getValue()))
+            rank[name.getValue()] = next++;
     return rank;
   }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Fuse/Regions.h"
 #include "passes/Schedule/Buffers.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -35,16 +36,22 @@ private:
   Attribute z, smoothing;
   StringAttr token, vocabulary, channel;
   int64_t tokens = 1, vocab = 0, channels = 0, step = 0;
-  Type element;
+  Type stored; // element of logits
   ValueRange ins;
   bool accumulates = false;
 };
 
 } // namespace
 
+/// The type in which the product that fills `buffer` is computed.
+static RankedTensorType computed(Value buffer) {
+  auto type = cast<RankedTensorType>(buffer.getType());
+  return type.getElementType().isBF16() ? withElement(type, Float32Type::get(type.getContext())) : type;
+}
+
 /// The buffer of an operand of the head: its kernel's arguments are the launch's operands.
 Value LossHead::operand(Value ofHead) {
-  return ofHead ? ins[cast<BlockArgument>(ofHead).getArgNumber()] : Value();
+  return ofHead ? ins[cast<BlockArgument>(withoutConverts(ofHead)).getArgNumber()] : Value();
 }
 
 LossHead::LossHead(ProgramBuilder &program, Operation *head, ValueRange ins, ValueRange outs,
@@ -75,7 +82,7 @@ LossHead::LossHead(ProgramBuilder &program, Operation *head, ValueRange ins, Val
   int64_t vocabAxis = 1 - axisIndex(tableType, channel);
   vocabulary = axesOf(tableType)[static_cast<size_t>(vocabAxis)];
   vocab = tableType.getDimSize(vocabAxis);
-  element = xType.getElementType();
+  stored = xType.getElementType();
   int64_t fit = logitsBytes / (vocab * static_cast<int64_t>(xType.getElementTypeBitWidth() / 8));
   step = std::min<int64_t>(
       tokens, std::max<int64_t>(64, static_cast<int64_t>(
@@ -103,53 +110,57 @@ Value LossHead::part(Value buffer, int64_t first, int64_t count) {
 
 void LossHead::gradients(Value dlogits, int64_t first, int64_t count) {
   Value dxPart = part(dx, first, count), xPart = part(x, first, count);
-  KernelOp back = program.kernel(
-      loc, "loss_head_dx", {dlogits.getType(), table.getType()}, [&](OpBuilder &b, ValueRange in) {
-        return SmallVector<Value>{ContractOp::create(b, loc, dxPart.getType(), in[0], in[1], Value())};
-      });
+  KernelOp back = program.kernel(loc, "loss_head_dx", {dlogits.getType(), table.getType()}, dxPart.getType(),
+                                 [&](OpBuilder &b, ValueRange in) {
+                                   return SmallVector<Value>{
+                                       ContractOp::create(b, loc, computed(dxPart), in[0], in[1], Value())};
+                                 });
   program.call(loc, back, {dlogits, table}, {dxPart});
   KernelOp sum = program.kernel(
-      loc, "loss_head_dtable", {dlogits.getType(), xPart.getType(), dtable.getType()},
+      loc, "loss_head_dtable", {dlogits.getType(), xPart.getType(), dtable.getType()}, dtable.getType(),
       [&](OpBuilder &b, ValueRange in) {
-        return SmallVector<Value>{ContractOp::create(b, loc, dtable.getType(), in[0], in[1], in[2])};
+        return SmallVector<Value>{ContractOp::create(b, loc, computed(dtable), in[0], in[1], in[2])};
       });
   program.call(loc, sum, {dlogits, xPart, dtable}, {dtable});
 }
 
 void LossHead::chunk(int64_t first, int64_t count) {
-  Value here = program.view(loc, logits, 0, rows(count, {vocabulary}, {vocab}, element));
+  Value here = program.view(loc, logits, 0, rows(count, {vocabulary}, {vocab}, stored));
   Value xPart = part(x, first, count), targetPart = part(targets, first, count),
         lossPart = part(rowLoss, first, count);
-  KernelOp product = program.kernel(
-      loc, "loss_head_logits", {xPart.getType(), table.getType()}, [&](OpBuilder &b, ValueRange in) {
-        return SmallVector<Value>{ContractOp::create(b, loc, here.getType(), in[0], in[1], Value())};
-      });
+  KernelOp product = program.kernel(loc, "loss_head_logits", {xPart.getType(), table.getType()},
+                                    here.getType(), [&](OpBuilder &b, ValueRange in) {
+                                      return SmallVector<Value>{
+                                          ContractOp::create(b, loc, computed(here), in[0], in[1], Value())};
+                                    });
   program.call(loc, product, {xPart, table}, {here});
   SmallVector<Value> operands{here, targetPart};
   if (weight)
     operands.push_back(part(weight, first, count));
   KernelOp rowsKernel =
-      program.kernel(loc, "loss_rows", ValueRange(operands).getTypes(), [&](OpBuilder &b, ValueRange in) {
-        auto op =
-            CrossEntropyGradOp::create(b, loc, in[0], in[1], in.size() > 2 ? in[2] : Value(), z, smoothing);
-        return SmallVector<Value>(op.getResults());
-      });
+      program.kernel(loc, "loss_rows", ValueRange(operands).getTypes(), {here.getType(), lossPart.getType()},
+                     [&](OpBuilder &b, ValueRange in) {
+                       auto op = CrossEntropyGradOp::create(b, loc, in[0], in[1],
+                                                            in.size() > 2 ? in[2] : Value(), z, smoothing);
+                       return SmallVector<Value>(op.getResults());
+                     });
   program.call(loc, rowsKernel, operands, {here, lossPart});
   if (dx)
     gradients(here, first, count);
 }
 
 void LossHead::run() {
-  rowLoss = program.arena(loc, rows(tokens, {}, {}, element));
-  logits = program.arena(loc, rows(step, {vocabulary}, {vocab}, element));
+  rowLoss = program.arena(loc, rows(tokens, {}, {}, cast<RankedTensorType>(loss.getType()).getElementType()));
+  logits = program.arena(loc, rows(step, {vocabulary}, {vocab}, stored));
   if (dtable && !accumulates)
     program.fill(loc, dtable);
   for (int64_t first = 0; first < tokens; first += step)
     chunk(first, std::min(step, tokens - first));
-  KernelOp total = program.kernel(loc, "loss_sum", {rowLoss.getType()}, [&](OpBuilder &b, ValueRange in) {
-    return SmallVector<Value>{
-        SumToOp::create(b, loc, cast<RankedTensorType>(loss.getType()), in[0], Value())};
-  });
+  KernelOp total =
+      program.kernel(loc, "loss_sum", {rowLoss.getType()}, loss.getType(), [&](OpBuilder &b, ValueRange in) {
+        return SmallVector<Value>{
+            SumToOp::create(b, loc, cast<RankedTensorType>(loss.getType()), in[0], Value())};
+      });
   program.call(loc, total, {rowLoss}, {loss});
 }
 

@@ -45,5 +45,7 @@ def SchedulePass : Pass<"weft-schedule", "::mlir::ModuleOp"> {
     - Example: `test/passes/Schedule/schedule.mlir`.
   }];
   let options = [Option<"logitsBytes", "logits-bytes", "int64_t", "33554432",
-                        "most bytes of logits that exist at one time">];
+                        "most bytes of logits that exist at one time">,
+                 Option<"chip", "chip", "std::string", "",
+                        "the GPU that kernels are for (sm_90a, sm_80); empty: the CPU">];
 }

@@ -15,6 +15,7 @@
 #include "passes/Schedule/Passes.h"
 
 #include "passes/Codegen/Codegen.h"
+#include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Fuse/Regions.h"
 
 #include <set>
@@ -52,10 +53,21 @@ Value ProgramBuilder::view(Location loc, Value buffer, int64_t start, RankedTens
 
 void ProgramBuilder::call(Location loc, KernelOp kernel, ValueRange ins, ValueRange outs) {
   CallOp::create(builder, loc, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), ins, outs,
-                 builder.getI64IntegerAttr(gridOf(kernel)));
+                 builder.getI64IntegerAttr(facts.gridOf(kernel)));
 }
 
-KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs,
+/// `value` of `type`, converted if its elements are others.
+static Value converted(OpBuilder &builder, Location loc, Value value, Type type) {
+  return value.getType() == type ? value : ConvertOp::create(builder, loc, type, value).getResult();
+}
+
+/// `type` in 32 bits, if it is stored in 16.
+static Type computedIn(Type type) {
+  auto stored = cast<RankedTensorType>(type);
+  return stored.getElementType().isBF16() ? withElement(stored, Float32Type::get(type.getContext())) : stored;
+}
+
+KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs, TypeRange outputs,
                                 function_ref<SmallVector<Value>(OpBuilder &, ValueRange)> body) {
   OpBuilder outer(builder.getContext());
   outer.setInsertionPointToStart(module.getBody());
@@ -64,9 +76,14 @@ KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs,
   Block &block = kernel.getBody().emplaceBlock();
   block.addArguments(inputs, SmallVector<Location>(inputs.size(), loc));
   OpBuilder inner = OpBuilder::atBlockEnd(&block);
-  SmallVector<Value> results = body(inner, block.getArguments());
+  SmallVector<Value> arguments = llvm::map_to_vector(block.getArguments(), [&](BlockArgument argument) {
+    return converted(inner, loc, argument, computedIn(argument.getType()));
+  });
+  SmallVector<Value> results = body(inner, arguments);
+  for (auto [result, type] : llvm::zip(results, outputs))
+    result = converted(inner, loc, result, type);
   YieldOp::create(inner, loc, results);
-  kernel.setFunctionType(outer.getFunctionType(inputs, ValueRange(results).getTypes()));
+  kernel.setFunctionType(outer.getFunctionType(inputs, outputs));
   std::string hash = kernelHash(kernel);
   std::string name = (label + "_" + StringRef(hash).take_front(8)).str();
   if (auto known = module.lookupSymbol<KernelOp>(name)) {
@@ -78,6 +95,21 @@ KernelOp ProgramBuilder::kernel(Location loc, StringRef label, TypeRange inputs,
   return kernel;
 }
 
+const KernelFacts::Facts &KernelFacts::of(KernelOp kernel) {
+  auto [entry, isNew] = known.try_emplace(kernel.getSymName());
+  Facts &facts = entry->second;
+  if (!isNew)
+    return facts;
+  if (!isGpu()) {
+    facts.grid = weft::gridOf(kernel);
+    return facts;
+  }
+  std::optional<rt::Gemm> gemm = gpuGemmOf(kernel);
+  facts.separate = gemm && gemm->separate;
+  facts.grid = gemm ? 1 : gpuGridOf(kernel, GpuTarget{chip});
+  return facts;
+}
+
 //===----------------------------------------------------------------------===//
 // One function
 //===----------------------------------------------------------------------===//
@@ -87,7 +119,7 @@ namespace {
 /// The argument of a kernel that its result `result` updates in place, or -1.
 int64_t updatedArgument(KernelOp kernel, unsigned result) {
   auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
-  Operation *op = yield.getValues()[result].getDefiningOp();
+  Operation *op = withoutConverts(yield.getValues()[result]).getDefiningOp();
   if (!op)
     return -1;
   Value updated;
@@ -101,15 +133,16 @@ int64_t updatedArgument(KernelOp kernel, unsigned result) {
     updated = result == 2 ? head.getInit() : Value();
   else if (auto cache = dyn_cast<CacheUpdateOp>(op))
     updated = cache.getCache();
-  auto argument = dyn_cast_or_null<BlockArgument>(updated);
-  return argument ? static_cast<int64_t>(argument.getArgNumber()) : -1;
+  auto argument = dyn_cast_or_null<BlockArgument>(withoutConverts(updated));
+  bool oneType = argument && argument.getType() == yield.getValues()[result].getType();
+  return oneType ? static_cast<int64_t>(argument.getArgNumber()) : -1;
 }
 
 /// Whether element i of each result depends on elements i (and scalars) alone.
 bool isElementwise(KernelOp kernel) {
   return kernel.getRows().empty() && llvm::all_of(kernel.getBody().front(), [](Operation &op) {
            return isa<UnaryOp, UnaryGradOp, BinaryOp, DropoutOp, AdamWOp, ClipScaleOp, AcceptOp, ConstantOp,
-                      YieldOp>(op);
+                      ConvertOp, YieldOp>(op);
          });
 }
 
@@ -127,8 +160,9 @@ struct Symbols {
 
 class FunctionScheduler {
 public:
-  FunctionScheduler(func::FuncOp function, ModuleOp module, const Symbols &symbols, int64_t logitsBytes)
-      : function(function), module(module), symbols(symbols), logitsBytes(logitsBytes) {}
+  FunctionScheduler(func::FuncOp function, ModuleOp module, const Symbols &symbols, KernelFacts &facts,
+                    int64_t logitsBytes)
+      : function(function), module(module), symbols(symbols), facts(facts), logitsBytes(logitsBytes) {}
   LogicalResult run();
 
 private:
@@ -156,6 +190,7 @@ private:
   func::FuncOp function;
   ModuleOp module;
   const Symbols &symbols;
+  KernelFacts &facts;
   int64_t logitsBytes;
   SmallVector<Read> reads;
   llvm::DenseMap<Value, Value> buffers;
@@ -332,7 +367,7 @@ LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder 
   for (auto [index, out] : llvm::enumerate(outs)) {
     buffers[launch.getResult(static_cast<unsigned>(index))] = out;
     int64_t updated = updatedArgument(kernel, static_cast<unsigned>(index));
-    if (updated < 0)
+    if (updated < 0 || facts.addsFromElsewhere(kernel))
       continue;
     // The kernel adds to what its result holds: bring it there first.
     Value &in = ins[static_cast<size_t>(updated)];
@@ -343,9 +378,8 @@ LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder 
       program.copy(launch.getLoc(), in, out);
     in = out;
   }
-  Operation &body = kernel.getBody().front().front();
-  if (isa<LossHeadOp, LossHeadGradOp>(body)) {
-    scheduleLossHead(program, &body, ins, outs, logitsBytes);
+  if (Operation *core = coreOf(kernel); core && isa<LossHeadOp, LossHeadGradOp>(core)) {
+    scheduleLossHead(program, core, ins, outs, logitsBytes);
     return success();
   }
   program.call(launch.getLoc(), kernel, ins, outs);
@@ -422,7 +456,7 @@ LogicalResult FunctionScheduler::run() {
   if (failed(collectReads()))
     return failure();
   ProgramOp op = makeProgram();
-  ProgramBuilder program(module, op);
+  ProgramBuilder program(module, op, facts);
   for (BlockArgument argument : function.getArguments())
     buffers[argument] =
         program.buffer(argument.getLoc(), BufferSpace::Input, argument.getArgNumber(), argument.getType());
@@ -445,8 +479,9 @@ struct Schedule : weft::impl::SchedulePassBase<Schedule> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     Symbols symbols(module);
+    KernelFacts facts(chip);
     for (func::FuncOp function : llvm::to_vector(module.getOps<func::FuncOp>()))
-      if (failed(FunctionScheduler(function, module, symbols, logitsBytes).run()))
+      if (failed(FunctionScheduler(function, module, symbols, facts, logitsBytes).run()))
         return signalPassFailure();
     dropUnusedKernels(module);
   }

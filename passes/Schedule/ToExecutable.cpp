@@ -2,6 +2,7 @@
 
 #include "passes/Schedule/ToExecutable.h"
 
+#include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Schedule/Buffers.h"
 #include "passes/Schedule/KernelCache.h"
 
@@ -124,8 +125,9 @@ void Writer::addProgram(ProgramOp op) {
     }
     for (Value operand : inner.getOperands())
       call.operands.push_back(operandOf(operand));
-    // A product takes A, B and C; what it adds to is C itself.
-    if (executable.kernels[call.kernel].gemm.accumulate && call.operands.size() == 4)
+    // On the CPU a product takes A, B and C; what it adds to is C itself.
+    const rt::Gemm &gemm = executable.kernels[call.kernel].gemm;
+    if (gemm.accumulate && !gemm.separate && call.operands.size() == 4)
       call.operands.erase(call.operands.begin() + 2);
     program.calls.push_back(std::move(call));
   }
@@ -136,7 +138,8 @@ void Writer::addProgram(ProgramOp op) {
 /// Compiles on `threads` threads; kernels take very unlike times, so each takes the next.
 static bool compileAll(ArrayRef<KernelOp> kernels, std::vector<rt::Kernel> &compiled,
                        const ExecutableOptions &options, CompileReport &report) {
-  KernelCache cache(options.cacheFolder, options.target);
+  KernelCache cache = options.gpu ? KernelCache(options.cacheFolder, *options.gpu)
+                                  : KernelCache(options.cacheFolder, options.target);
   std::atomic<size_t> next = 0;
   std::atomic<int> fromCache = 0;
   std::atomic<bool> failed = false;
@@ -147,7 +150,8 @@ static bool compileAll(ArrayRef<KernelOp> kernels, std::vector<rt::Kernel> &comp
         ++fromCache;
         continue;
       }
-      FailureOr<rt::Kernel> kernel = compileKernel(kernels[i], options.target);
+      FailureOr<rt::Kernel> kernel = options.gpu ? compileGpuKernel(kernels[i], *options.gpu)
+                                                 : compileKernel(kernels[i], options.target);
       if (mlir::failed(kernel)) {
         failed = true;
         continue;
@@ -171,7 +175,8 @@ static bool compileAll(ArrayRef<KernelOp> kernels, std::vector<rt::Kernel> &comp
 FailureOr<rt::Executable> weft::toExecutable(ModuleOp module, const ExecutableOptions &options,
                                              CompileReport *report) {
   rt::Executable executable;
-  executable.target = "cpu:" + options.target.triple + "," + options.target.cpu;
+  executable.target =
+      options.gpu ? options.gpu->chip : "cpu:" + options.target.triple + "," + options.target.cpu;
   executable.build = buildStamp();
   for (StateOp state : module.getOps<StateOp>())
     executable.states.push_back(toStateEntry(state));

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "passes/Codegen/Codegen.h"
+#include "passes/Tile/GpuTarget.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace weft {
@@ -12,6 +14,7 @@ struct ExecutableOptions {
   CpuTarget target;
   std::string cacheFolder; // compiled kernels by hash; empty: no cache
   int threads = 2;
+  std::optional<GpuTarget> gpu{}; // kernels are for it, not for `target`
 };
 
 /// What compiling took: for the log, and for tests that count.
