@@ -72,6 +72,7 @@ int planCommand(int, const char **);
 int planApply(int, const char **);
 int freezeCommand(int, const char **);
 int dataCommand(int, const char **);
+int kernelsCommand(int, const char **);
 int devicesCommand(int, const char **);
 int cacheCommand(int, const char **);
 int whyCommand(int, const char **);

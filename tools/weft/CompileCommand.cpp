@@ -1,6 +1,8 @@
 //===- CompileCommand.cpp - weft compile, run, verify ----------------------===//
 
 #include "tools/weft/Command.h"
+#include "tools/weft/Device.h"
+#include "tools/weft/Freeze.h"
 #include "tools/weft/Loaded.h"
 
 #include "dialects/Weft/Weft.h"
@@ -23,7 +25,7 @@ namespace cl = llvm::cl;
 namespace {
 
 /// What `--emit` can show, in the order of the way.
-enum class Emit { Rolled, Weft, Grad, Fused, Kernels, Schedule, Vector, Llvm, Asm, Exe };
+enum class Emit { Rolled, Weft, Grad, Fused, Kernels, Schedule, Vector, Llvm, Asm, Tile, Nvvm, Ptx, Cubin, Exe };
 
 struct ShapeFlags {
   cl::opt<int64_t> batch{"batch", cl::desc("rows of a program (default: the recipe's micro-batch, or 1)"),
@@ -171,6 +173,8 @@ int weft::compileCommand(int argc, const char **argv) {
   if (!loaded.ok())
     return fail(loaded.status());
   const Program &program = *loaded->program;
+  if (absl::Status status = refuseUndecided(program); !status.ok())
+    return fail(status);
   absl::StatusOr<std::string> text = emitted(program, shapes.options(program), emit, {trail});
   if (!text.ok())
     return fail(text.status());
@@ -203,7 +207,7 @@ static rt::Tensor drawnInput(const rt::Port &port, uint64_t seed, int64_t vocabu
 /// A model, compiled here.
 static absl::StatusOr<std::unique_ptr<rt::Machine>> machineOf(const Request &request,
                                                               const ShapeFlags &shapes) {
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
   if (!program.ok())
     return program.status();
   return makeMachine(**program, shapes.options(**program), request, {});
@@ -216,7 +220,7 @@ static absl::StatusOr<std::unique_ptr<rt::Machine>> machineIn(const Request &req
   if (!executable.ok())
     return absl::Status(executable.status().code(),
                         absl::StrCat(request.path, ": ", executable.status().message()));
-  return rt::makeCpuMachine(std::move(*executable), request.threads);
+  return openMachine(std::move(*executable), request);
 }
 
 int weft::runCommand(int argc, const char **argv) {
@@ -238,7 +242,7 @@ int weft::runCommand(int argc, const char **argv) {
   Request request = flags.request(true);
   device.apply(request);
   absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
-      llvm::StringRef(flags.path).ends_with(".weft") ? machineOf(request, shapes) : machineIn(request);
+      isModelPath(flags.path) ? machineOf(request, shapes) : machineIn(request);
   if (!machine.ok())
     return fail(machine.status());
   if (absl::Status status = rt::initializeState(**machine, seed); !status.ok())
@@ -286,6 +290,8 @@ int weft::verifyCommand(int argc, const char **argv) {
     program = loadProgram(flags.request(false));
   if (!program.ok())
     return fail(program.status());
+  if (absl::Status status = refuseUndecided(**program); !status.ok())
+    return fail(status);
   PipelineOptions options = shapes.options(**program);
   if (!(*program)->recipe && shapes.programs.empty())
     options.programs = {"micro", "eval", "prefill"};

@@ -4,6 +4,7 @@
 
 #include "dialects/Weft/Weft.h"
 #include "frontend/Emit/Emit.h"
+#include "tools/weft/Device.h"
 #include "tools/weft/ReferenceMachine.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -217,13 +218,13 @@ absl::StatusOr<std::unique_ptr<rt::Machine>>
 weft::makeMachine(const Program &program, PipelineOptions options, const Request &request,
                   const TrailOptions &trail, MachineReport *report) {
   auto start = std::chrono::steady_clock::now();
-  bool reference = request.device == "reference";
-  if (!reference && request.device != "auto" && request.device != "cpu")
-    return absl::InvalidArgumentError(absl::StrCat("--device ", request.device,
-                                                   ": expected auto, cpu or reference; ",
-                                                   "this build has no GPU path yet"));
+  absl::StatusOr<Device> device = chooseDevice(request.device);
+  if (!device.ok())
+    return device.status();
+  bool reference = device->kind == rt::DeviceChoice::Kind::Reference;
   std::shared_ptr<MLIRContext> context = makeContext();
   options.float64 = reference;
+  options.chip = device->chip;
   options.stage = reference ? Stage::Programs : Stage::Schedule;
   absl::StatusOr<OwningOpRef<ModuleOp>> module = lower(program, options, trail, *context);
   if (!module.ok())
@@ -232,6 +233,8 @@ weft::makeMachine(const Program &program, PipelineOptions options, const Request
     return makeReferenceMachine(std::move(*module), context);
   ExecutableOptions executableOptions{hostTarget(), cacheFolder(),
                                       static_cast<int>(std::thread::hardware_concurrency())};
+  if (!device->chip.empty())
+    executableOptions.gpu = GpuTarget{device->chip};
   CompileReport compile;
   context->enableMultithreading();
   FailureOr<rt::Executable> executable = toExecutable(**module, executableOptions, &compile);
@@ -239,8 +242,7 @@ weft::makeMachine(const Program &program, PipelineOptions options, const Request
   if (failed(executable))
     return absl::InternalError("a kernel could not be compiled (see above)");
   executable->model = program.model.name;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
-      rt::makeCpuMachine(std::move(*executable), request.threads);
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = openMachine(std::move(*executable), request);
   if (report)
     *report = {compile, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   return machine;

@@ -39,6 +39,7 @@ const CommandEntry weft::kCommands[] = {
     {"sweep", "train cells of one experiment: rates, sizes, seeds", sweepCommand},
     {"windows", "a map of windows: layers by heads", windowsCommand},
     {"data", "prepare and look at text", dataCommand},
+    {"kernels", "GPU kernels of a model: cost, correctness, speed", kernelsCommand},
     {"devices", "devices that can run a model", devicesCommand},
     {"cache", "compiled kernels on disk", cacheCommand},
 };
@@ -89,7 +90,7 @@ int weft::fail(const absl::Status &status) {
 
 Request ModelFlags::request(bool needsRecipe) const {
   Request request;
-  request.path = path;
+  setPath(request, path);
   request.sets.assign(sets.begin(), sets.end());
   request.plans.assign(plans.begin(), plans.end());
   request.recipe = recipe;

@@ -1,0 +1,17 @@
+//===- KernelInputs.h - What a kernel is tried on ---------------*- C++ -*-===//
+#pragma once
+
+#include "dialects/Weft/Interpret/Interpret.h"
+
+#include <cstdint>
+
+namespace weft {
+
+/// One array an argument, drawn from `seed`: floats are normal numbers, rounded
+/// to what the argument stores; indices lie in what they index; windows are 1 to
+/// beyond the positions; documents are of uneven lengths, one token too;
+/// moments are not negative; log-sums bound the probabilities that kernels make
+/// of them.
+llvm::SmallVector<Array> kernelInputs(KernelOp kernel, uint64_t seed);
+
+} // namespace weft
