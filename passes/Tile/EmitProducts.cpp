@@ -76,11 +76,12 @@ KernelEmitter::Values KernelEmitter::tie(StringRef text, ValueRange parts) {
                   parts, types);
 }
 
-/// Registers of the products up to the next commit that something other than a
-/// product has written, each once.
+/// Registers of the products that this fence is for, those up to the next fence or
+/// wait, which something other than a product has written: each once.
 static SetVector<Value> freshOperands(FenceProductsOp fence) {
   SetVector<Value> fresh;
-  for (Operation *op = fence->getNextNode(); op && !isa<CommitProductsOp>(op); op = op->getNextNode()) {
+  for (Operation *op = fence->getNextNode(); op && !isa<FenceProductsOp, WaitProductsOp>(op);
+       op = op->getNextNode()) {
     auto product = dyn_cast<ProductOp>(op);
     if (!product)
       continue;

@@ -197,24 +197,30 @@ LogicalResult KernelEmitter::emitControl(Operation *op) {
   return success();
 }
 
-/// arith as it stands; of math what the GPU has, the rest by identities.
+/// arith as it stands; of math what the GPU has, exponentials and logarithms from those of base 2.
 LogicalResult KernelEmitter::emitScalar(Operation *op) {
-  auto scaled = [&](double factor, Value x) -> Value {
+  auto scaled = [&](Value x, double factor) -> Value {
     return arith::MulFOp::create(builder, loc, x, f32(factor));
   };
-  if (auto exponential = dyn_cast<math::ExpOp>(op)) {
-    set(exponential,
-        {math::Exp2Op::create(builder, loc, scaled(1.4426950408889634, one(exponential.getOperand())))});
+  auto approximate = [&](StringRef instruction, Value x) -> Value {
+    return assembly((instruction + " $0, $1;").str(), "=f,f", {x}, {builder.getF32Type()}, /*effects=*/false)
+        .front();
+  };
+  constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
+  bool single = op->getNumResults() == 1 && op->getResult(0).getType().isF32();
+  if (single && isa<math::Exp2Op, math::ExpOp>(op)) {
+    Value x = one(op->getOperand(0));
+    set(op->getResult(0), {approximate("ex2.approx.f32", isa<math::ExpOp>(op) ? scaled(x, kLog2E) : x)});
     return success();
   }
-  if (auto logarithm = dyn_cast<math::LogOp>(op)) {
-    set(logarithm,
-        {scaled(0.6931471805599453, math::Log2Op::create(builder, loc, one(logarithm.getOperand())))});
+  if (single && isa<math::Log2Op, math::LogOp>(op)) {
+    Value y = approximate("lg2.approx.f32", one(op->getOperand(0)));
+    set(op->getResult(0), {isa<math::LogOp>(op) ? scaled(y, kLn2) : y});
     return success();
   }
   bool known = isa<arith::ArithDialect>(op->getDialect()) ||
-               isa<math::Exp2Op, math::Log2Op, math::SqrtOp, math::RsqrtOp, math::AbsFOp, math::FmaOp,
-                   math::FloorOp, math::AbsIOp, math::CopySignOp>(op);
+               isa<math::SqrtOp, math::RsqrtOp, math::AbsFOp, math::FmaOp, math::FloorOp, math::AbsIOp,
+                   math::CopySignOp>(op);
   if (!known)
     return op->emitError()
            << "tile kernels hold tile, scf, arith and some of math (exp, exp2, log, log2, sqrt, rsqrt, absf, "

@@ -18,6 +18,7 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -103,6 +104,34 @@ static int prepare(llvm::Module &module, llvm::TargetMachine &machine) {
   return entries;
 }
 
+/// The name of an intrinsic that NVPTX turns into a call of a C library, which no
+/// GPU has (LLVM then ends the process), or "".
+static std::string libraryCall(llvm::Module &module) {
+  using namespace llvm;
+  for (Function &function : module)
+    switch (function.getIntrinsicID()) {
+    case Intrinsic::exp:
+    case Intrinsic::exp10:
+    case Intrinsic::log:
+    case Intrinsic::log2:
+    case Intrinsic::log10:
+    case Intrinsic::pow:
+    case Intrinsic::powi:
+    case Intrinsic::tan:
+    case Intrinsic::tanh:
+    case Intrinsic::sinh:
+    case Intrinsic::cosh:
+    case Intrinsic::asin:
+    case Intrinsic::acos:
+    case Intrinsic::atan:
+    case Intrinsic::atan2:
+      return function.getName().str();
+    default:
+      break;
+    }
+  return "";
+}
+
 namespace {
 
 /// Turns LLVM's errors into MLIR's. Without it, selection failures end the process.
@@ -146,6 +175,9 @@ FailureOr<std::string> translateToPtx(ModuleOp module, const GpuTarget &target) 
   if (prepare(*code, *machine) == 0)
     return module.emitError("no kernel in the module: expected an llvm.func with the attribute nvvm.kernel");
   optimise(*code, *machine);
+  if (std::string name = libraryCall(*code); !name.empty())
+    return module.emitError("a kernel calls ")
+           << name << ", which PTX lacks: write it by ex2, lg2 and arithmetic";
   llvm::SmallVector<char> bytes;
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;

@@ -10,6 +10,7 @@
 #include "dialects/Tile/Tile.h"
 #include "dialects/Weft/Weft.h"
 #include "passes/Pipelines.h"
+#include "passes/Tile/Passes.h"
 #include "tools/weft-opt/Nesting.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,6 +21,7 @@ int weft::optMain(int argc, char **argv) {
     if (llvm::StringRef(argv[i]).ends_with(".mlir") && !nestingIsBounded(argv[i]))
       return 1;
   registerWeftPasses();
+  registerWeftTilePasses();
   mlir::DialectRegistry registry;
   registerWeftDialects(registry);
   tile::registerTileDialects(registry);
