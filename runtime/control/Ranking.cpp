@@ -5,7 +5,6 @@
 #include "runtime/core/File.h"
 
 #include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -77,15 +76,11 @@ absl::StatusOr<Ranking> readRanking(const std::string &path) {
   if (!list.ok() || !(*list)->is_array())
     return absl::DataLossError(absl::StrCat(what, ": expected {\"heads\": [{\"site\", \"head\", ..}]}"));
   Ranking ranking;
-  std::set<std::pair<std::string, int64_t>> seen;
   for (const Json &entry : **list) {
     absl::StatusOr<RankedHead> head = readHead(entry, what);
     if (!head.ok())
       return head.status();
-    const std::string place = head->site.empty() ? absl::StrCat("layer ", head->layer) : head->site;
-    if (!seen.insert({place, head->head}).second)
-      return absl::InvalidArgumentError(absl::StrCat(what, " names head ", head->head, " of ", place,
-                                                     " twice: expected each head once, in rank order"));
+    std::erase_if(ranking, [&](const RankedHead &other) { return areSame(*head, other); });
     ranking.push_back(*std::move(head));
   }
   return ranking;

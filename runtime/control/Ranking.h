@@ -22,8 +22,8 @@ struct RankedHead {
 };
 using Ranking = std::vector<RankedHead>;
 
-/// The contents of a heads.json. Errors: NotFound; DataLoss; InvalidArgument when a
-/// head stands there twice.
+/// The contents of a heads.json. A head that several statements ranked stands where
+/// the last of them put it. Errors: NotFound; DataLoss.
 absl::StatusOr<Ranking> readRanking(const std::string &path);
 
 /// Of the n heads that both rankings hold, d_i the difference of head i's places
