@@ -160,6 +160,7 @@ ProgramResult observeProgram(Operation *program, const Inputs &inputs, States st
   ProgramResult result;
   auto [ports, names] = portsOf(program);
   bool decoding = llvm::any_of(ports, [](const Port &port) { return port.name == "offset"; });
+  result.drops = llvm::any_of(ports, [](const Port &port) { return port.name == "noise"; });
   SmallVector<Array> arrays;
   for (const Port &port : ports)
     arrays.push_back(inputs.draw(port.name, port.type, decoding));

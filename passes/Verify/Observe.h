@@ -11,7 +11,8 @@ namespace weft {
 struct ProgramResult {
   std::map<std::string, Array> results;
   States state;
-  std::string error; // diagnostics, where it could not run
+  std::string error;  // diagnostics, where it could not run
+  bool drops = false; // it takes the noise of dropout
 };
 
 /// Every program of a module (`func.func` or `weft.program`) by name.

@@ -1,12 +1,14 @@
 //===- Executable.cpp - Executables as files --------------------*- C++ -*-===//
 //
 // u64 little-endian length of the header, the header (JSON), then the kernels'
-// objects, equal ones once. A kernel's `object` is [start, bytes] after the
-// header; an operand is [space, offset, bytes, start].
+// objects, equal ones once, then the u64 checksum of all before it. A kernel's
+// `object` is [start, bytes] after the header; an operand is [space, offset, bytes,
+// start].
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/Executable.h"
 
+#include "runtime/core/Checksum.h"
 #include "runtime/core/ExecutableCheck.h"
 #include "runtime/core/Json.h"
 
@@ -147,6 +149,14 @@ absl::Status checkInits(const Executable &executable) {
 void appendLength(std::string &file, uint64_t length) {
   for (int shift = 0; shift < 64; shift += 8)
     file.push_back(static_cast<char>(length >> shift & 0xff));
+}
+
+/// What appendLength wrote at `at`.
+uint64_t naturalAt(std::string_view file, size_t at) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof(uint64_t); ++i)
+    number |= static_cast<uint64_t>(static_cast<unsigned char>(file[at + i])) << (8 * i);
+  return number;
 }
 
 //===----------------------------------------------------------------------===//
@@ -482,18 +492,22 @@ absl::StatusOr<std::string> serialize(const Executable &executable) {
   for (const Program &program : executable.programs)
     programs.push_back(toJson(program));
   std::string text = dumpJson(header), file;
-  file.reserve(sizeof(uint64_t) + text.size() + objects.size());
+  file.reserve(2 * sizeof(uint64_t) + text.size() + objects.size());
   appendLength(file, text.size());
-  return file.append(text).append(objects);
+  file.append(text).append(objects);
+  appendLength(file, checksum(file));
+  return file;
 }
 
 absl::StatusOr<Executable> deserialize(std::string_view bytes) {
-  if (bytes.size() < sizeof(uint64_t))
-    return absl::DataLossError(
-        absl::StrCat("executable: expected 8 bytes of header length, found a file of ", bytes.size()));
-  uint64_t length = 0;
-  for (size_t i = 0; i < sizeof(uint64_t); ++i)
-    length |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  if (bytes.size() < 2 * sizeof(uint64_t))
+    return absl::DataLossError(absl::StrCat(
+        "executable: expected 8 bytes of header length and 8 of a checksum, found a file of ", bytes.size()));
+  const uint64_t length = naturalAt(bytes, 0), kept = naturalAt(bytes, bytes.size() - sizeof(uint64_t));
+  bytes.remove_suffix(sizeof(uint64_t));
+  if (checksum(bytes) != kept)
+    return absl::DataLossError("executable: its checksum is not that of its bytes: it was changed or cut on "
+                               "the way, or is no executable of this version; compile it again");
   bytes.remove_prefix(sizeof(uint64_t));
   if (length > bytes.size())
     return absl::DataLossError(absl::StrCat("executable: the header should have ", length,

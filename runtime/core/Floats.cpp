@@ -22,4 +22,16 @@ double floatAt(const Tensor &tensor, int64_t index) {
   return 0;
 }
 
+Tensor asType(const Tensor &tensor, ElementType type) {
+  if (tensor.type == type)
+    return tensor;
+  Tensor result(type, tensor.shape);
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    if (type == ElementType::F64)
+      result.as<double>()[static_cast<size_t>(i)] = floatAt(tensor, i);
+    else
+      result.as<float>()[static_cast<size_t>(i)] = static_cast<float>(floatAt(tensor, i));
+  return result;
+}
+
 } // namespace weft::rt

@@ -59,6 +59,7 @@ std::string infoText(const CheckpointInfo &info) {
                       {"rows", info.rows},
                       {"positions", info.positions},
                       {"decisions", info.decisions},
+                      {"controller", info.control.has_value()},
                       {"source", info.source}};
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }

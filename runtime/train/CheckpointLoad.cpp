@@ -27,7 +27,8 @@ template <typename T> void take(absl::StatusOr<T> value, T &into, absl::Status &
 /// "a, b, c and 12 more".
 std::string someOf(const std::vector<std::string> &names) {
   constexpr size_t kShown = 5;
-  std::vector<std::string> first(names.begin(), names.begin() + std::min(names.size(), kShown));
+  const std::vector<std::string> first(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown)));
   std::string text = absl::StrJoin(first, ", ");
   if (names.size() > kShown)
     absl::StrAppend(&text, " and ", names.size() - kShown, " more");
@@ -163,8 +164,15 @@ absl::StatusOr<CheckpointInfo> readCheckpointInfo(const std::string &checkpoint)
 
 absl::StatusOr<std::optional<ControlState>> readControlState(const std::string &checkpoint) {
   const std::string path = absl::StrCat(checkpoint, "/controller.safetensors");
-  if (std::error_code ignored; !std::filesystem::exists(path, ignored))
+  if (std::error_code ignored; !std::filesystem::exists(path, ignored)) {
+    absl::StatusOr<std::string> text = readFile(absl::StrCat(checkpoint, "/run.json"), kMaxInfoBytes);
+    absl::StatusOr<Json> info = text.ok() ? parseJson(*text, "run.json") : text.status();
+    if (info.ok() && info->is_object() && info->value("controller", Json()) == true)
+      return absl::DataLossError(absl::StrCat("'", path,
+                                              "' not found, but run.json says that the run's windows ",
+                                              "have a controller, which would start anew: restore the file"));
     return std::nullopt;
+  }
   absl::StatusOr<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file.ok())
     return file.status();

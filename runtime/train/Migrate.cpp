@@ -1,6 +1,7 @@
 //===- Migrate.cpp - State from one executable to the next ----------------===//
 #include "runtime/train/Migrate.h"
 
+#include "runtime/core/Floats.h"
 #include "runtime/core/Safetensors.h"
 #include "runtime/core/Slices.h"
 #include "runtime/train/State.h"
@@ -109,7 +110,7 @@ absl::Status migrateState(const Machine &from, Machine &to, const std::map<std::
     case StateEntry::Role::Moment:
     case StateEntry::Role::Control:
       if (auto found = given.find(entry.name); found != given.end())
-        status = to.writeState(entry.name, found->second);
+        status = to.writeState(entry.name, asType(found->second, entry.type));
       else
         status = migrateEntry(from, to, entry);
       break;

@@ -19,7 +19,7 @@ namespace weft::rt {
 
 RunDirectory::RunDirectory(RunDirectory &&other) noexcept
     : root(std::move(other.root)), text(std::move(other.text)), lines(std::move(other.lines)),
-      lock(std::exchange(other.lock, -1)) {}
+      lock(std::exchange(other.lock, -1)), created(other.created), madeFolder(other.madeFolder) {}
 
 RunDirectory::~RunDirectory() {
   if (lock >= 0)
@@ -52,9 +52,11 @@ absl::StatusOr<RunDirectory> RunDirectory::create(const std::string &path, const
   if (std::filesystem::exists(file, ignored))
     return absl::AlreadyExistsError(
         absl::StrCat("'", path, "' already holds a run: go on with --resume, or choose another --out"));
+  RunDirectory run;
+  run.created = true;
+  run.madeFolder = !std::filesystem::exists(path, ignored);
   if (absl::Status status = makeFolders(path); !status.ok())
     return status;
-  RunDirectory run;
   run.root = path;
   run.text = source;
   if (absl::Status status = run.lockAndOpen(); !status.ok())
@@ -74,6 +76,19 @@ absl::StatusOr<RunDirectory> RunDirectory::open(const std::string &path) {
   if (absl::Status status = run.lockAndOpen(); !status.ok())
     return status;
   return run;
+}
+
+void RunDirectory::discardUnused() {
+  std::error_code ignored;
+  if (!created || std::filesystem::file_size(absl::StrCat(root, "/log.jsonl"), ignored) > 0 ||
+      findCheckpoint(root).ok())
+    return;
+  for (const char *name : {"run.weft", "log.jsonl", "console.log", ".lock"})
+    std::filesystem::remove(absl::StrCat(root, "/", name), ignored);
+  for (const std::string &folder : {checkpoints(), trail()})
+    std::filesystem::remove_all(folder, ignored);
+  if (madeFolder)
+    std::filesystem::remove(root, ignored); // only when it is empty
 }
 
 absl::Status RunDirectory::replaceSource(const std::string &source) {

@@ -33,6 +33,10 @@ public:
   std::string trail() const { return root + "/trail"; }
   std::string consoleLog() const { return root + "/console.log"; }
 
+  /// Removes what `create` made when nothing was trained in it: a run that could not
+  /// begin leaves nothing behind. Does nothing to one that was opened.
+  void discardUnused();
+
   /// Writes run.weft anew: a plan was added to the run.
   absl::Status replaceSource(const std::string &source);
 
@@ -49,6 +53,7 @@ private:
   std::string root, text;
   LineFile lines;
   int lock = -1;
+  bool created = false, madeFolder = false;
 };
 
 } // namespace weft::rt

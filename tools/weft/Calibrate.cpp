@@ -4,6 +4,7 @@
 
 #include "tools/weft/Projections.h"
 
+#include "runtime/core/Floats.h"
 #include "runtime/train/Feed.h"
 #include "runtime/train/Migrate.h"
 #include "runtime/train/State.h"
@@ -138,7 +139,7 @@ absl::StatusOr<std::vector<Calibrator::Rows>> Calibrator::collect(const std::vec
         absl::StatusOr<const rt::Tensor *> value = bound->result(sites[group[n]].path + name);
         if (!value.ok())
           return value.status();
-        into->push_back(**value);
+        into->push_back(rt::asType(**value, rt::ElementType::F32)); // the reference computes in float64
       }
   }
   return result;
@@ -219,10 +220,10 @@ std::vector<double> squaresBySlice(const rt::Tensor &gradient, const Projection 
   for (size_t axis = last; axis < gradient.shape.size(); ++axis)
     inner *= gradient.shape[axis];
   std::vector<double> squares(static_cast<size_t>(slices));
-  std::span<const float> values = gradient.as<float>();
-  for (size_t i = 0; i < values.size(); ++i)
-    squares[i / static_cast<size_t>(inner) % static_cast<size_t>(slices)] +=
-        static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  for (int64_t i = 0; i < gradient.elements(); ++i) {
+    const double value = rt::floatAt(gradient, i);
+    squares[static_cast<size_t>(i / inner % slices)] += value * value;
+  }
   return squares;
 }
 
@@ -230,10 +231,8 @@ std::vector<double> squaresBySlice(const rt::Tensor &gradient, const Projection 
 std::vector<double> gatesOf(const rt::Tensor &out, const rt::Tensor &dout) {
   const int64_t heads = headsIn(out), channels = out.shape.back();
   std::vector<double> sums(static_cast<size_t>(heads));
-  std::span<const float> a = out.as<float>(), b = dout.as<float>();
-  for (size_t i = 0; i < a.size(); ++i)
-    sums[i / static_cast<size_t>(channels) % static_cast<size_t>(heads)] +=
-        static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  for (int64_t i = 0; i < out.elements(); ++i)
+    sums[static_cast<size_t>(i / channels % heads)] += rt::floatAt(out, i) * rt::floatAt(dout, i);
   for (double &sum : sums)
     sum = std::abs(sum);
   return sums;

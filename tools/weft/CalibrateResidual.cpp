@@ -2,6 +2,7 @@
 
 #include "tools/weft/Calibrate.h"
 
+#include "runtime/core/Floats.h"
 #include "runtime/train/Feed.h"
 
 #include <cmath>
@@ -57,11 +58,13 @@ absl::Status Calibrator::compareStreams(rt::BoundProgram &branch, const std::vec
   if (absl::Status status = branch.run(); !status.ok()) // for the outputs as they are
     return status;
   std::vector<rt::Tensor> own;
+  rt::ElementType type = rt::ElementType::F32; // of the machine: the reference computes in float64
   for (size_t n : group) {
     absl::StatusOr<const rt::Tensor *> out = branch.result(sites[n].path + ".out");
     if (!out.ok())
       return out.status();
-    own.push_back(**out);
+    type = (*out)->type;
+    own.push_back(rt::asType(**out, rt::ElementType::F32));
   }
   for (size_t place = 0; place < most; ++place) {
     for (size_t n = 0; n < group.size(); ++n) {
@@ -72,7 +75,7 @@ absl::Status Calibrator::compareStreams(rt::BoundProgram &branch, const std::vec
            at += stride)
         std::copy_n(means[n][static_cast<size_t>(row)].as<float>().begin() + static_cast<std::ptrdiff_t>(at),
                     channels, mixed.as<float>().begin() + static_cast<std::ptrdiff_t>(at));
-      if (absl::Status status = branch.setInput(sites[group[n]].path + ".mixed", std::move(mixed));
+      if (absl::Status status = branch.setInput(sites[group[n]].path + ".mixed", rt::asType(mixed, type));
           !status.ok())
         return status;
     }
@@ -87,11 +90,12 @@ absl::Status Calibrator::compareStreams(rt::BoundProgram &branch, const std::vec
       if (place >= live.size())
         continue;
       const auto width = static_cast<size_t>((*stream)->shape.back());
+      const rt::Tensor kept = rt::asType(**stream, rt::ElementType::F32),
+                       moved = rt::asType(**replaced, rt::ElementType::F32);
       for (auto [first, length] : documents[static_cast<size_t>(row)])
         for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(first + length); ++i)
-          cosines[{sites[n].path, live[place]}] +=
-              cosineOf((*stream)->as<float>().subspan(i * width, width),
-                       (*replaced)->as<float>().subspan(i * width, width));
+          cosines[{sites[n].path, live[place]}] += cosineOf(kept.as<float>().subspan(i * width, width),
+                                                            moved.as<float>().subspan(i * width, width));
     }
   }
   return absl::OkStatus();

@@ -2,6 +2,8 @@
 
 #include "tools/weft/Costs.h"
 
+#include "tools/weft/Session.h"
+
 #include "frontend/Parser.h"
 #include "passes/Unroll/Scope.h"
 
@@ -62,8 +64,13 @@ std::string weft::kindOf(Operation *op) {
 bool weft::hasRecipe(const std::string &path) {
   lang::SourceFiles sources;
   lang::Diagnostics diagnostics;
-  lang::ast::File file = lang::parseFile(path, sources, diagnostics);
-  return !file.models.empty() && llvm::any_of(file.trains, [&](const lang::ast::Train &train) {
-    return train.model.text == file.models.back().name.text;
+  Request request;
+  setPath(request, path);
+  lang::ast::File file = lang::parseFile(request.path, sources, diagnostics);
+  return llvm::any_of(file.trains, [&](const lang::ast::Train &train) {
+    return llvm::any_of(file.models, [&](const lang::ast::Model &model) {
+      return model.name.text == train.model.text &&
+             (request.model.empty() || model.name.text == request.model);
+    });
   });
 }

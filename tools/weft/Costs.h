@@ -25,6 +25,6 @@ std::string layerOf(llvm::StringRef scope);
 std::string kindOf(mlir::Operation *op);
 
 /// Whether the file's own model has a recipe (a file that can't be read has none).
-bool hasRecipe(const std::string &path);
+bool hasRecipe(const std::string &path); // FILE.weft or FILE.weft:MODEL
 
 } // namespace weft

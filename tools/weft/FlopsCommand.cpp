@@ -141,7 +141,7 @@ int weft::flopsCommand(int argc, const char **argv) {
     return misuse("flops", "--batch and --positions count from 1");
   bool shaped = batch > 0 && positions > 0;
   absl::StatusOr<std::unique_ptr<Program>> program =
-      loadProgram(flags.request(!shaped || !flags.recipe.empty() || hasRecipe(flags.path)));
+      loadDecided(flags.request(!shaped || !flags.recipe.empty() || hasRecipe(flags.path)));
   if (!program.ok())
     return fail(program.status());
   PipelineOptions options;

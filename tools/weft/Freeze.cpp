@@ -47,6 +47,26 @@ std::optional<int64_t> nextStep(const Rule &rule, const rt::FreezeProgress &prog
   return std::nullopt;
 }
 
+/// `plans.weft:3:1: plan late: `freeze`: `.
+std::string placeOf(const Program &program, const Statement &statement) {
+  return absl::StrCat(program.sources.describe(statement.rule->place), ": plan ", statement.plan->name, ": `",
+                      statement.rule->prune ? "prune" : "freeze", "`: ");
+}
+
+/// The last event that is sure to come must come before the last step: what is
+/// decided there, no step would use.
+absl::Status checkReached(const Program &program, const Statement &statement, int64_t total) {
+  const Rule &rule = *statement.rule;
+  if (rule.schedule == Rule::Schedule::Trigger)
+    return absl::OkStatus();
+  const int64_t step = stepOf(rule.schedule == Rule::Schedule::Groups ? rule.groupsTo : rule.at, total);
+  if (step < total)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(placeOf(program, statement), "it comes after step ", step,
+                                                 ", and the run ends with step ", total,
+                                                 ": name a step before ", total));
+}
+
 /// The heads of a file as sites of the plan.
 absl::Status readPlanned(const Statement &statement, const std::string &folder,
                          rt::FreezeProgress &progress) {
@@ -74,6 +94,23 @@ absl::Status readPlanned(const Statement &statement, const std::string &folder,
         absl::StrCat("plan ", statement.plan->name, ": '", path.string(), "' names no chosen head"));
   progress.planned = *std::move(heads);
   return absl::OkStatus();
+}
+
+/// `structured` deals patterns among several heads.
+absl::Status checkDealt(const Program &program, const Statement &statement,
+                        const rt::FreezeProgress &progress) {
+  const Rule &rule = *statement.rule;
+  if (rule.prune || rule.pattern != "structured")
+    return absl::OkStatus();
+  const auto known = rule.amount == Rule::Amount::Named   ? static_cast<int64_t>(rule.heads.size())
+                     : rule.amount == Rule::Amount::Count ? rule.count
+                     : rule.amount == Rule::Amount::File  ? static_cast<int64_t>(progress.planned.size())
+                                                          : 2;
+  if (known >= 2)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(placeOf(program, statement), "pattern = structured gives a head another chosen head's ",
+                   "pattern, and it takes one head alone: name two or more, or say pattern = mean"));
 }
 
 } // namespace
@@ -106,14 +143,45 @@ CalibrationNeed weft::calibrationNeed(const Program &program) {
 }
 
 absl::Status weft::prepareFreezing(const Program &program, const std::string &folder,
-                                   rt::FreezeRecord &record) {
+                                   std::optional<int64_t> totalSteps, rt::FreezeRecord &record) {
   for (const Statement &statement : statementsOf(program)) {
     rt::FreezeProgress &progress = record.statements[statement.name];
-    if (statement.rule->amount == Rule::Amount::File && progress.planned.empty() && !progress.done)
+    if (progress.done)
+      continue;
+    if (totalSteps)
+      if (absl::Status status = checkReached(program, statement, *totalSteps); !status.ok())
+        return status;
+    if (statement.rule->amount == Rule::Amount::File && progress.planned.empty())
       if (absl::Status status = readPlanned(statement, folder, progress); !status.ok())
         return status;
+    if (absl::Status status = checkDealt(program, statement, progress); !status.ok())
+      return status;
   }
   return absl::OkStatus();
+}
+
+bool weft::hasBegun(const rt::FreezeProgress &progress) {
+  return progress.done || progress.installed > 0 || progress.tried > 0 || progress.due >= 0 ||
+         !progress.planned.empty() || !progress.trigger.is_null();
+}
+
+absl::Status weft::refuseUndecided(const Program &program) {
+  for (const Statement &statement : statementsOf(program))
+    if (!program.freeze.statements.contains(statement.name))
+      return absl::InvalidArgumentError(absl::StrCat(
+          placeOf(program, statement),
+          "which heads leave is decided while a run trains, and how the model is ",
+          "without them is not known here: train with the plan and name the run, or carry the plan out on a ",
+          "run with `weft plan apply RUN PLAN --out DIR`"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Program>> weft::loadDecided(const Request &request) {
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  if (!program.ok())
+    return program;
+  absl::Status status = refuseUndecided(**program);
+  return status.ok() ? std::move(program) : absl::StatusOr<std::unique_ptr<Program>>(status);
 }
 
 std::optional<FreezeEvent> weft::nextEvent(const Program &program, const rt::FreezeRecord &record,

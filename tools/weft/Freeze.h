@@ -34,9 +34,18 @@ struct CalibrationNeed {
 CalibrationNeed calibrationNeed(const Program &program);
 
 /// Reads the files that statements name into `record`, which gets an entry for
-/// each statement, and checks what a plan alone does not show. Errors name the
-/// statement and what to change.
-absl::Status prepareFreezing(const Program &program, const std::string &folder, rt::FreezeRecord &record);
+/// each statement, and checks what a plan alone does not show; of a run of
+/// `totalSteps`, that none comes too late. Errors name the statement and what to
+/// change.
+absl::Status prepareFreezing(const Program &program, const std::string &folder,
+                             std::optional<int64_t> totalSteps, rt::FreezeRecord &record);
+
+/// Whether something of a statement was decided, counted or read.
+bool hasBegun(const rt::FreezeProgress &progress);
+
+/// Where a model is used as it stands: statements that only training decides, and
+/// that no run has taken up, are refused rather than left out. Errors: InvalidArgument.
+absl::Status refuseUndecided(const Program &program);
 
 /// The earliest event that is left, with the step after whose end it comes.
 struct FreezeEvent {

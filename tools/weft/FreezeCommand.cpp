@@ -93,7 +93,8 @@ absl::StatusOr<std::optional<rt::CalibrationSplit>> splitOf(const Applied &appli
 absl::StatusOr<std::unique_ptr<rt::Machine>> carryOut(Applied &applied, const rt::Ranking *earlier,
                                                       std::vector<rt::OrderedJson> &reports) {
   Program &program = *applied.program;
-  if (absl::Status status = prepareFreezing(program, applied.folder, program.freeze); !status.ok())
+  if (absl::Status status = prepareFreezing(program, applied.folder, std::nullopt, program.freeze);
+      !status.ok())
     return status;
   absl::StatusOr<std::optional<rt::CalibrationSplit>> split = splitOf(applied);
   if (!split.ok())

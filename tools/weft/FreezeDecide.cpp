@@ -2,12 +2,11 @@
 
 #include "tools/weft/Calibrate.h"
 #include "tools/weft/Freeze.h"
+#include "tools/weft/FreezeReport.h"
 #include "tools/weft/FreezeTables.h"
 #include "tools/weft/WholePatterns.h"
 
 #include "runtime/core/Philox.h"
-
-#include "llvm/Support/FormatVariadic.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -18,12 +17,6 @@ using namespace weft;
 using Rule = lang::FreezeRule;
 
 namespace {
-
-/// What is known of a head after calibration.
-struct Measured {
-  rt::HeadStatistics statistics;
-  rt::PatternFit fit;
-};
 
 class Decider {
 public:
@@ -47,15 +40,14 @@ private:
   absl::Status calibrate();
   absl::Status scoreFurther();
   void choose();
+  absl::Status checkDealt() const;
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patternsOf(const std::vector<rt::NamedHead> &heads);
   absl::Status install(const std::vector<rt::NamedHead> &heads);
   absl::Status installWhole(const std::vector<rt::NamedHead> &heads);
   std::vector<HeadName> dealt(std::vector<HeadName> heads) const;
   absl::Status measureDistances(const std::function<std::vector<double>(const HeadName &, int64_t)> &rowOf);
   int64_t windowOf(const HeadName &head) const;
-  rt::OrderedJson comparison() const;
   rt::OrderedJson report(const std::vector<rt::NamedHead> &heads);
-  std::string tableOf(const rt::OrderedJson &report) const;
 
   const FreezeContext &context;
   const Statement &statement;
@@ -150,8 +142,9 @@ absl::Status Decider::scoreFurther() {
   return absl::OkStatus();
 }
 
-/// Fills progress.planned, once.
+/// Settles progress.planned at the first event.
 void Decider::choose() {
+  const bool first = progress.installed == 0 && progress.tried == 0;
   rt::HeadSelection selection;
   selection.by = rule.by;
   selection.highest = rule.highest;
@@ -165,18 +158,42 @@ void Decider::choose() {
     selection.share = rule.share;
   else
     selection.count = listed ? static_cast<int64_t>(candidates.size()) : rule.count;
-  if (!rule.prune && !listed)
+  if (!rule.prune && first) // heads that are named, too
     selection.tolerance = rule.tolerance;
   if (listed)
     selection.perSite = selection.groups = false;
   choices = rt::chooseHeads(candidates, selection);
-  if (!progress.planned.empty())
+  if (!first)
     return;
+  std::vector<rt::NamedHead> chosen;
   for (const rt::HeadChoice &choice : choices.ranked)
     if (choice.chosen) {
       const rt::HeadCandidate &head = candidates[choice.candidate];
-      progress.planned.push_back({rt::layerOf(head.site), head.site, head.head});
+      chosen.push_back({rt::layerOf(head.site), head.site, head.head});
     }
+  if (progress.planned.empty())
+    progress.planned = std::move(chosen);
+  else // a file's heads keep its order
+    std::erase_if(progress.planned, [&](const rt::NamedHead &head) {
+      return std::ranges::none_of(chosen, [&](const rt::NamedHead &other) {
+        return other.site == head.site && other.head == head.head;
+      });
+    });
+}
+
+/// A head that is dealt a pattern alone would get its own.
+absl::Status Decider::checkDealt() const {
+  rt::FreezeProgress ahead = progress;
+  for (bool last = rule.prune || rule.pattern != "structured"; !last; last = isLastGroup(rule, ahead)) {
+    if (groupOf(rule, ahead).size() == 1)
+      return absl::FailedPreconditionError(absl::StrCat(
+          "plan ", statement.plan->name,
+          ": pattern = structured gives a head another chosen head's pattern, ", "and ",
+          progress.planned.size(), " chosen heads leave one alone: take more heads or fewer groups, ",
+          "or say pattern = mean"));
+    ++ahead.installed;
+  }
+  return absl::OkStatus();
 }
 
 int64_t Decider::windowOf(const HeadName &head) const {
@@ -322,71 +339,6 @@ absl::Status Decider::installWhole(const std::vector<rt::NamedHead> &heads) {
   return measureDistances([&](const HeadName &head, int64_t row) { return whole.at(head).row(row); });
 }
 
-/// One head of the report; what was not measured is left out.
-rt::OrderedJson entryOf(const rt::HeadCandidate &candidate, const rt::HeadChoice &choice,
-                        const Measured *measured, const rt::PatternDistances *distances, int64_t window) {
-  rt::OrderedJson entry = {{"layer", rt::layerOf(candidate.site)},
-                           {"site", candidate.site},
-                           {"head", candidate.head},
-                           {"score", choice.score},
-                           {"kl", candidate.kl},
-                           {"chosen", choice.chosen},
-                           {"reason", choice.reason}};
-  for (const auto &[word, value] : candidate.scores)
-    entry[word] = value;
-  if (measured) {
-    entry["entropy"] = measured->statistics.entropy;
-    entry["recent"] = measured->statistics.recent;
-    entry["first"] = measured->statistics.first;
-    entry["rounds"] = measured->fit.rounds;
-    entry["rows_unreached"] = measured->fit.rowsUnreached;
-  }
-  if (distances)
-    entry["distances"] = {{"frobenius", distances->frobenius},
-                          {"kl", distances->kl},
-                          {"hellinger", distances->hellinger},
-                          {"variation", distances->variation}};
-  if (window > 0)
-    entry["window"] = window;
-  return entry;
-}
-
-/// Means of chosen and unchosen heads, and how many each site gave (SAF, B.2, B.3).
-rt::OrderedJson summaryOf(const rt::OrderedJson &heads) {
-  rt::OrderedJson sides, sites;
-  for (const char *side : {"chosen", "unchosen"})
-    for (const char *word : {"entropy", "recent", "first"}) {
-      double sum = 0;
-      int64_t count = 0;
-      for (const rt::OrderedJson &head : heads)
-        if (head.contains(word) && head["chosen"].get<bool>() == (std::string(side) == "chosen")) {
-          sum += head[word].get<double>();
-          ++count;
-        }
-      if (count > 0)
-        sides[side][word] = sum / static_cast<double>(count);
-    }
-  for (const rt::OrderedJson &head : heads) {
-    const std::string site = head["site"].get<std::string>();
-    sites[site] =
-        (sites.contains(site) ? sites[site].get<int64_t>() : 0) + (head["chosen"].get<bool>() ? 1 : 0);
-  }
-  return {{"means", sides}, {"by_site", sites}};
-}
-
-/// This ranking beside an earlier one.
-rt::OrderedJson Decider::comparison() const {
-  rt::Ranking now;
-  for (const rt::HeadChoice &choice : choices.ranked) {
-    const rt::HeadCandidate &head = candidates[choice.candidate];
-    now.push_back({head.site, rt::layerOf(head.site), head.head, choice.chosen});
-  }
-  const rt::Agreement found = rt::agreementOf(now, *context.earlier);
-  return {{"heads", found.heads},     {"chosen", found.chosen},      {"chosen_then", found.chosenThen},
-          {"overlap", found.overlap}, {"by_chance", found.byChance}, {"spearman", found.spearman},
-          {"kendall", found.kendall}};
-}
-
 rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
   rt::OrderedJson list = rt::OrderedJson::array(), now = rt::OrderedJson::array();
   for (const rt::HeadChoice &choice : choices.ranked) {
@@ -417,42 +369,9 @@ rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
     line["form"] = "dense";
   line.update(summaryOf(list));
   if (context.earlier)
-    line["against"] = comparison();
+    line["against"] = comparisonOf(candidates, choices, *context.earlier);
   line["heads"] = list;
   return line;
-}
-
-std::string Decider::tableOf(const rt::OrderedJson &report) const {
-  std::string text =
-      llvm::formatv("step {0}: {1} by {2}: {3} of {4} heads chosen, {5} wanted, {6} passed over; "
-                    "{7} now\n",
-                    context.step, rule.prune ? "prune" : "freeze", rule.by, choices.chosen, candidates.size(),
-                    choices.wanted, choices.passed, report["installed"].size())
-          .str();
-  text += "  site                 head  score       kl (nats)  entropy  newest 64  first   \n";
-  for (const rt::OrderedJson &head : report["heads"]) {
-    auto number = [&](const char *word) { return head.contains(word) ? head[word].get<double>() : 0.0; };
-    text += llvm::formatv("  {0,-20} {1,4}  {2,-10:E3}  {3,-9:F4}  {4,-7:F3}  {5,-9:F3}  {6,-6:F3}  {7}\n",
-                          head["site"].get<std::string>(), head["head"].get<int64_t>(), number("score"),
-                          number("kl"), number("entropy"), number("recent"), number("first"),
-                          head["chosen"].get<bool>() ? "chosen" : head["reason"].get<std::string>())
-                .str();
-  }
-  if (report.contains("against")) {
-    const rt::OrderedJson &against = report["against"];
-    text += llvm::formatv("  of {0} heads in both rankings {1} are chosen now, {2} were then, {3} both times "
-                          "({4:F1} by chance); rank correlation {5:F3} (Spearman), {6:F3} (Kendall)\n",
-                          against["heads"].get<int64_t>(), against["chosen"].get<int64_t>(),
-                          against["chosen_then"].get<int64_t>(), against["overlap"].get<int64_t>(),
-                          against["by_chance"].get<double>(), against["spearman"].get<double>(),
-                          against["kendall"].get<double>())
-                .str();
-  }
-  if (choices.chosen < choices.wanted)
-    text += llvm::formatv("  {0} of {1} wanted: the others fit worse than the tolerance\n", choices.chosen,
-                          choices.wanted)
-                .str();
-  return text;
 }
 
 absl::StatusOr<FreezeOutcome> Decider::go() {
@@ -460,6 +379,8 @@ absl::StatusOr<FreezeOutcome> Decider::go() {
   if (absl::Status status = calibrate(); !status.ok())
     return status;
   choose();
+  if (absl::Status status = checkDealt(); !status.ok())
+    return status;
   const std::vector<rt::NamedHead> group = groupOf(rule, progress);
   if (absl::Status status = install(group); !status.ok())
     return status;

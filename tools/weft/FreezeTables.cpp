@@ -2,6 +2,7 @@
 
 #include "tools/weft/FreezeTables.h"
 
+#include "runtime/core/Floats.h"
 #include "runtime/core/Safetensors.h"
 
 #include "absl/strings/match.h"
@@ -53,15 +54,19 @@ namespace {
 rt::Tensor merged(const std::vector<int64_t> &heads, const std::vector<int64_t> &before,
                   const rt::Tensor &old, int64_t length,
                   const std::function<std::span<const float>(int64_t)> &fresh) {
-  rt::Tensor table(rt::ElementType::F32, {static_cast<int64_t>(heads.size()), length});
+  // In float64: exact for tables of every machine.
+  rt::Tensor table(rt::ElementType::F64, {static_cast<int64_t>(heads.size()), length});
+  const rt::Tensor wide = before.empty() ? rt::Tensor() : rt::asType(old, rt::ElementType::F64);
   const auto width = static_cast<size_t>(length);
   for (size_t row = 0; row < heads.size(); ++row) {
     auto found = std::lower_bound(before.begin(), before.end(), heads[row]);
     const bool isOld = found != before.end() && *found == heads[row];
-    std::span<const float> from =
-        isOld ? old.as<float>().subspan(static_cast<size_t>(found - before.begin()) * width, width)
-              : fresh(heads[row]);
-    std::copy(from.begin(), from.end(), table.as<float>().begin() + static_cast<std::ptrdiff_t>(row * width));
+    const std::span<double> into = table.as<double>().subspan(row * width, width);
+    if (isOld)
+      std::ranges::copy(wide.as<double>().subspan(static_cast<size_t>(found - before.begin()) * width, width),
+                        into.begin());
+    else
+      std::ranges::copy(fresh(heads[row]), into.begin());
   }
   return table;
 }

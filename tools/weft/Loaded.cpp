@@ -1,6 +1,8 @@
 //===- Loaded.cpp - A model with weights, ready to run --------------------===//
 
 #include "tools/weft/Loaded.h"
+
+#include "tools/weft/Freeze.h"
 #include "tools/weft/WindowPlans.h"
 
 #include "runtime/train/Checkpoint.h"
@@ -49,7 +51,7 @@ static absl::Status checkPositions(const Program &program, int64_t positions) {
 absl::StatusOr<LoadedText> weft::loadText(Request &request) {
   LoadedText loaded;
   rt::FreezeRecord record;
-  if (!request.path.ends_with(".weft") || std::filesystem::is_directory(request.path)) {
+  if (!isModelPath(request.path)) {
     absl::StatusOr<Found> found = describeCheckpoint(request);
     if (!found.ok())
       return found.status();
@@ -69,6 +71,8 @@ weft::loadModel(Request request, const std::function<void(const Program &, Pipel
   absl::StatusOr<LoadedText> text = loadText(request);
   if (!text.ok())
     return text.status();
+  if (absl::Status status = refuseUndecided(*text->program); !status.ok())
+    return status;
   Loaded loaded{std::move(text->program), nullptr, text->checkpoint, nullptr};
   PipelineOptions options;
   if (loaded.program->recipe)

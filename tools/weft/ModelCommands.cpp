@@ -204,13 +204,14 @@ struct PlanRequest {
 absl::StatusOr<std::string> planText(const PlanRequest &request) {
   lang::SourceFiles sources;
   lang::Diagnostics diagnostics;
-  lang::ast::File file = lang::parseFile(request.model, sources, diagnostics);
+  Request asked;
+  setPath(asked, request.model);
+  lang::ast::File file = lang::parseFile(asked.path, sources, diagnostics);
   if (diagnostics.hasErrors())
     return diagnostics.status(sources);
-  if (file.models.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(request.model, ": expected a model, found none; write `model NAME (...) { ... }`"));
-  std::string modelName = file.models.back().name.text;
+  absl::StatusOr<std::string> modelOf = modelName(file, asked);
+  if (!modelOf.ok())
+    return modelOf.status();
   std::string name = request.plan;
   if (size_t colon = name.rfind(':'); colon != std::string::npos) {
     absl::StatusOr<int32_t> index = sources.load(name.substr(0, colon));
@@ -222,7 +223,7 @@ absl::StatusOr<std::string> planText(const PlanRequest &request) {
   std::optional<lang::Model> model;
   std::optional<lang::Plan> plan;
   if (!diagnostics.hasErrors())
-    model = lang::checkModel(file, sources, modelName, request.sets, diagnostics);
+    model = lang::checkModel(file, sources, *modelOf, request.sets, diagnostics);
   if (model)
     plan = lang::checkPlan(file, sources, name, *model, diagnostics);
   if (plan && !request.recipe.empty())
@@ -284,7 +285,7 @@ int weft::paramsCommand(int argc, const char **argv) {
     return kUsage;
   if (dump.empty() && (float64 || seed.getNumOccurrences() > 0))
     return misuse("params", "--seed and --f64 belong to --dump FILE");
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(flags.request(by == By::Optimizer));
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(flags.request(by == By::Optimizer));
   if (!program.ok())
     return fail(program.status());
   std::vector<lang::ParameterInfo> parameters = lang::parametersOf((*program)->model);

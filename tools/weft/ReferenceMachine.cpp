@@ -1,6 +1,8 @@
 //===- ReferenceMachine.cpp - A machine that interprets IR -----------------===//
 #include "tools/weft/ReferenceMachine.h"
 
+#include "passes/Schedule/ToExecutable.h"
+
 #include "mlir/IR/Diagnostics.h"
 
 #include "absl/strings/str_cat.h"
@@ -150,32 +152,6 @@ absl::StatusOr<rt::Program> programOf(func::FuncOp function) {
   return program;
 }
 
-rt::InitRule ruleOf(InitAttr init) {
-  using Kind = rt::InitRule::Kind;
-  rt::InitRule rule;
-  switch (init.getKind()) {
-  case InitKind::Normal:
-    rule.kind = Kind::Normal;
-    break;
-  case InitKind::Uniform:
-    rule.kind = Kind::Uniform;
-    break;
-  case InitKind::Truncated:
-    rule.kind = Kind::Truncated;
-    break;
-  case InitKind::Orthogonal:
-    rule.kind = Kind::Orthogonal;
-    break;
-  case InitKind::Constant:
-  case InitKind::RopeTable:
-    rule.kind = Kind::Constant;
-    break;
-  }
-  rule.a = numberOf(init.getA());
-  rule.b = init.getB() ? numberOf(init.getB()) : 0;
-  return rule;
-}
-
 std::optional<rt::StateEntry::Role> roleOf(Role role) {
   switch (role) {
   case Role::Parameter:
@@ -201,15 +177,10 @@ absl::Status addEntry(StateOp op, rt::StateEntry::Role role, rt::Executable &exe
   if (!element.ok() || !type.hasStaticShape())
     return absl::InvalidArgumentError(absl::StrCat("state entry ", op.getSymName().str(),
                                                    " needs a float or int32 type with static sizes"));
-  rt::StateEntry entry;
-  entry.name = toString(op.getSymName());
+  rt::StateEntry entry = toStateEntry(op);
   entry.role = role;
   entry.type = *element;
-  entry.shape.assign(type.getShape().begin(), type.getShape().end());
-  for (StringAttr axis : axesOf(type))
-    entry.axes.push_back(toString(axis.getValue()));
   entry.offset = executable.stateBytes;
-  entry.init = ruleOf(op.getInit());
   uint64_t bytes = type.getNumElements() * rt::sizeOf(*element);
   executable.stateBytes += (bytes + kStateAlignment - 1) / kStateAlignment * kStateAlignment;
   executable.states.push_back(std::move(entry));

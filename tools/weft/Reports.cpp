@@ -2,7 +2,11 @@
 
 #include "tools/weft/Reports.h"
 
+#include "frontend/Lexer.h"
 #include "frontend/Watch.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -15,6 +19,22 @@ static rt::WatchKind kindOf(const std::string &function) {
                                : rt::WatchKind::StableRank;
 }
 
+/// Whether a `param` of the model's text has the name that `item` asks for: one that
+/// an `if` left out is no slip of the pen.
+static bool isDeclared(const Program &program, const lang::WatchItem &item) {
+  llvm::StringRef name = llvm::StringRef(item.text).split('(').second.rtrim(')').trim();
+  name = name.substr(name.rfind('.') + 1); // npos + 1 is 0
+  lang::SourceFiles sources;
+  lang::Diagnostics ignored;
+  bool inNames = false; // between `param` and its colon
+  for (const lang::Token &token : lang::lex(sources.add("model", program.model.text), sources, ignored)) {
+    inNames = token.is("param") || (inNames && !token.is(":"));
+    if (inNames && token.is(std::string_view(name.data(), name.size())))
+      return true;
+  }
+  return false;
+}
+
 absl::StatusOr<std::vector<rt::Watched>> weft::watchedOf(const Program &program) {
   std::vector<rt::Watched> result;
   const std::map<std::string, int64_t> rows = lang::matrixRowAxes(program.model);
@@ -22,6 +42,11 @@ absl::StatusOr<std::vector<rt::Watched>> weft::watchedOf(const Program &program)
   for (const lang::ParameterInfo &parameter : lang::parametersOf(program.model))
     shapes[parameter.path] = parameter.shape;
   for (const lang::WatchItem &item : lang::watchItems(*program.recipe, program.model)) {
+    if (item.paths.empty() && isDeclared(program, item)) {
+      llvm::errs() << "weft: watch = " << item.text
+                   << " is left out: the model declares it, and its settings chose a text without\n";
+      continue;
+    }
     if (item.paths.empty()) {
       std::set<std::string> kinds;
       for (const lang::ParameterInfo &parameter : lang::parametersOf(program.model))

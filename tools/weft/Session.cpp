@@ -2,11 +2,13 @@
 
 #include "tools/weft/Session.h"
 
+#include "frontend/Lexer.h"
 #include "frontend/Parser.h"
 
 #include "llvm/Support/raw_ostream.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -133,6 +135,38 @@ absl::Status splitSets(const Request &request, const lang::ast::Model &model, la
   return absl::OkStatus();
 }
 
+/// A file name of a statement of `plan` as an absolute one: from where the command
+/// runs, else beside the plan, else beside the model.
+std::string absoluteName(const Program &program, const lang::Place &place, const std::string &name,
+                         const std::filesystem::path &beside) {
+  std::error_code ignored;
+  const std::filesystem::path plan =
+      std::filesystem::path(program.sources.file(place.file).path).parent_path();
+  for (const std::filesystem::path &folder : {std::filesystem::path(), plan, beside})
+    if (std::filesystem::exists(folder / name, ignored))
+      return std::filesystem::absolute(folder / name).lexically_normal().string();
+  return name;
+}
+
+/// Files that statements name, made absolute in them and in the text that a run keeps.
+void withAbsoluteFiles(const Program &program, lang::Plan &plan, const std::filesystem::path &beside) {
+  auto change = [&](const lang::Place &place, std::string &name) {
+    if (name.empty() || std::filesystem::path(name).is_absolute())
+      return;
+    const std::string whole = absoluteName(program, place, name, beside);
+    const std::string from = lang::overrideText("data", name), to = lang::overrideText("data", whole);
+    for (size_t at = 0; (at = plan.text.find(from, at)) != std::string::npos; at += to.size())
+      plan.text.replace(at, from.size(), to);
+    name = whole;
+  };
+  for (lang::WindowsRule &rule : plan.windows)
+    change(rule.place, rule.file);
+  for (lang::FreezeRule &rule : plan.freezes) {
+    change(rule.place, rule.file);
+    change(rule.place, rule.patternFile);
+  }
+}
+
 absl::Status loadPlans(const Request &request, Program &program, lang::Diagnostics &diagnostics) {
   for (const std::string &asked : request.plans) {
     size_t colon = asked.rfind(':');
@@ -149,6 +183,7 @@ absl::Status loadPlans(const Request &request, Program &program, lang::Diagnosti
         lang::checkPlan(program.file, program.sources, name, program.model, diagnostics);
     if (!plan)
       return diagnostics.status(program.sources);
+    withAbsoluteFiles(program, *plan, std::filesystem::path(request.path).parent_path());
     program.model = lang::afterDrops(*plan, std::move(program.model));
     program.plans.push_back(std::move(*plan));
   }
@@ -157,9 +192,41 @@ absl::Status loadPlans(const Request &request, Program &program, lang::Diagnosti
 
 } // namespace
 
+bool weft::sameWords(const std::string &left, const std::string &right, const std::string &folder) {
+  lang::SourceFiles sources;
+  lang::Diagnostics ignored;
+  const std::vector<lang::Token> a = lang::lex(sources.add("left", left), sources, ignored),
+                                 b = lang::lex(sources.add("right", right), sources, ignored);
+  auto name = [&](const lang::Token &token) {
+    return std::filesystem::absolute(std::filesystem::path(folder) / token.string).lexically_normal();
+  };
+  return std::ranges::equal(a, b, [&](const lang::Token &one, const lang::Token &other) {
+    if (one.kind == lang::Token::Kind::String && other.kind == lang::Token::Kind::String)
+      return one.string == other.string || name(one) == name(other);
+    return one.kind == other.kind && one.text == other.text;
+  });
+}
+
+/// Plans of `path` that the run has too, under their names, must be the run's own.
+static absl::Status checkSamePlans(const Program &program, const std::string &path) {
+  lang::SourceFiles sources;
+  lang::Diagnostics diagnostics;
+  const lang::ast::File file = lang::parseFile(path, sources, diagnostics);
+  if (diagnostics.hasErrors())
+    return diagnostics.status(sources);
+  for (const lang::ast::Plan &plan : file.plans)
+    if (const lang::ast::Plan *own = program.file.findPlan(plan.name.text))
+      if (!sameWords(std::string(sources.textAt(plan.place)), std::string(program.sources.textAt(own->place)),
+                     std::filesystem::path(path).parent_path().string()))
+        return absl::InvalidArgumentError(
+            absl::StrCat("plan ", plan.name.text, " of ", path, " is not the run's own plan of that name: ",
+                         "leave --plan out to go on with the run's, or give the new one another name"));
+  return absl::OkStatus();
+}
+
 /// What a run was told by flags stands in its text: its length, and its plans
 /// (but for those that another one uses).
-static void adoptRun(const Program &program, Request &request, lang::Overrides &ofRecipe) {
+static absl::Status adoptRun(const Program &program, Request &request, lang::Overrides &ofRecipe) {
   for (const lang::ast::Train &train : program.file.trains)
     for (const lang::ast::Option &option : train.options)
       if (lang::isLength(option.key.text) && !option.values.empty())
@@ -175,10 +242,54 @@ static void adoptRun(const Program &program, Request &request, lang::Overrides &
   for (const lang::ast::Plan &plan : program.file.plans)
     if (!used.contains(plan.name.text))
       plans.push_back(plan.name.text);
-  for (const std::string &asked : request.plans)
-    if (std::find(plans.begin(), plans.end(), asked) == plans.end())
+  for (const std::string &asked : request.plans) {
+    const size_t colon = asked.rfind(':');
+    const std::string name = colon == std::string::npos ? asked : asked.substr(colon + 1);
+    if (!program.file.findPlan(name))
       plans.push_back(asked);
+    else if (absl::Status status = colon == std::string::npos
+                                       ? absl::OkStatus()
+                                       : checkSamePlans(program, asked.substr(0, colon));
+             !status.ok())
+      return status;
+  }
   request.plans = std::move(plans);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> weft::modelName(const lang::ast::File &file, const Request &request) {
+  std::vector<std::string> own, all;
+  for (const lang::ast::Model &model : file.models) {
+    all.push_back(model.name.text);
+    if (model.place.file == 0) // the first that was read
+      own.push_back(model.name.text);
+  }
+  if (all.empty())
+    return absl::InvalidArgumentError(
+        absl::StrCat(request.path, ": expected a model, found none; write `model NAME (...) { ... }`"));
+  const std::vector<std::string> &names = own.empty() ? all : own;
+  if (request.model.empty() && names.size() == 1)
+    return names.front();
+  if (std::find(all.begin(), all.end(), request.model) != all.end())
+    return request.model;
+  return absl::InvalidArgumentError(
+      request.model.empty()
+          ? absl::StrCat(request.path, " has ", names.size(), " models: ", absl::StrJoin(names, ", "),
+                         "; say which one, as in ", request.path, ":", names.front())
+          : absl::StrCat(request.path, " has no model ", request.model,
+                         "; it has: ", absl::StrJoin(all, ", ")));
+}
+
+void weft::setPath(Request &request, const std::string &path) {
+  const size_t at = path.rfind(".weft:");
+  request.path = at == std::string::npos ? path : path.substr(0, at + 5);
+  request.model = at == std::string::npos ? "" : path.substr(at + 6);
+}
+
+bool weft::isModelPath(const std::string &path) {
+  Request request;
+  setPath(request, path);
+  return request.path.ends_with(".weft") && !std::filesystem::is_directory(request.path);
 }
 
 absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked) {
@@ -189,18 +300,19 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
                                : lang::parseFile(request.path, program->sources, diagnostics);
   if (diagnostics.hasErrors())
     return diagnostics.status(program->sources);
-  if (program->file.models.empty())
-    return absl::InvalidArgumentError(
-        absl::StrCat(request.path, ": expected a model, found none; write `model NAME (...) { ... }`"));
+  absl::StatusOr<std::string> name = modelName(program->file, request);
+  if (!name.ok())
+    return name.status();
   lang::Overrides ofModel, ofRecipe;
-  if (request.fromRun)
-    adoptRun(*program, request, ofRecipe);
-  // The file's own model is the last read: used files come first.
-  const std::string name = program->file.models.back().name.text;
-  if (absl::Status status = splitSets(request, program->file.models.back(), ofModel, ofRecipe); !status.ok())
+  // A run's text is one wherever it is read from: it repeats the run.
+  if (request.fromRun || std::filesystem::path(request.path).filename() == "run.weft")
+    if (absl::Status status = adoptRun(*program, request, ofRecipe); !status.ok())
+      return status;
+  if (absl::Status status = splitSets(request, *program->file.findModel(*name), ofModel, ofRecipe);
+      !status.ok())
     return status;
   std::optional<lang::Model> model =
-      lang::checkModel(program->file, program->sources, name, ofModel, diagnostics);
+      lang::checkModel(program->file, program->sources, *name, ofModel, diagnostics);
   if (!model)
     return diagnostics.status(program->sources);
   program->written = *model;
@@ -224,7 +336,7 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
     return absl::InvalidArgumentError(
         absl::StrCat("--set ", ofRecipe.front().first, ": belongs to a recipe, and this command uses none"));
   }
-  if (!diagnostics.sorted().empty()) // only warnings are left
+  if (!request.quiet && !diagnostics.sorted().empty()) // only warnings are left
     llvm::errs() << diagnostics.render(program->sources);
   program->runText = modelText(*program, ofModel);
   for (const lang::Plan &plan : program->plans)

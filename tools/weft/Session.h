@@ -29,6 +29,7 @@ namespace weft {
 /// What was asked for on the command line.
 struct Request {
   std::string path;                // of a .weft file
+  std::string model;               // which of its models, or empty
   std::optional<std::string> text; // what it holds, when it is not read from there
   std::vector<std::string> sets;   // key=value of model or recipe
   std::vector<std::string> plans;  // [FILE:]NAME
@@ -37,7 +38,21 @@ struct Request {
   int threads = 0;                 // 0: all cores
   bool needsRecipe = false;
   bool fromRun = false; // the text was written by a run, whose length came from its flags
+  bool quiet = false;   // no warnings: they were printed for this text
 };
+
+/// FILE.weft or FILE.weft:MODEL into `request`.
+void setPath(Request &request, const std::string &path);
+/// Whether `path` is one of these, and not a run.
+bool isModelPath(const std::string &path);
+/// The model that `request` means in `file`, the first that was read: the one it
+/// names, else the only one of the file itself, or of those that it uses. Errors:
+/// InvalidArgument lists the models.
+absl::StatusOr<std::string> modelName(const lang::ast::File &file, const Request &request);
+
+/// Whether two pieces of text are the same but for spaces, comments and file names
+/// that mean the same file (relative ones start at `folder`).
+bool sameWords(const std::string &left, const std::string &right, const std::string &folder);
 
 /// A checked program text.
 struct Program {
@@ -55,6 +70,10 @@ struct Program {
 /// Reads and checks what `request` names. Errors: InvalidArgument holds the
 /// rendered diagnostics.
 absl::StatusOr<std::unique_ptr<Program>> loadProgram(const Request &request);
+
+/// The same for commands that use the model as it stands: plans must say all of it
+/// (refuseUndecided of tools/weft/Freeze.h).
+absl::StatusOr<std::unique_ptr<Program>> loadDecided(const Request &request);
 
 /// Puts a record of decisions in force: `program.freeze` and `program.heads`.
 void adoptRecord(Program &program, rt::FreezeRecord record);

@@ -158,7 +158,7 @@ int weft::sizeCommand(int argc, const char **argv) {
   Request request = flags.request(false);
   if (depth > 0)
     request.sets.push_back(absl::StrCat("depth=", int64_t(depth)));
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
   if (!program.ok())
     return fail(program.status());
   std::vector<std::string> names(growing.begin(), growing.end());

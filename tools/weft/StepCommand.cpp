@@ -224,7 +224,7 @@ int weft::stepCommand(int argc, const char **argv) {
     return kUsage;
   Request request = flags.request(true);
   device.apply(request);
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
   if (!program.ok())
     return fail(program.status());
   absl::StatusOr<std::vector<Inputs>> batches = readBatches(data);

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <set>
 
 using namespace weft;
 namespace cl = llvm::cl;
@@ -85,9 +86,9 @@ absl::StatusOr<Cell> parseCell(llvm::StringRef text) {
       return absl::InvalidArgumentError(
           absl::StrCat("--cell ", text.str(), ": expected key=value, found `", part.str(), "`"));
   }
-  if (cell.name.empty() || cell.name.find('/') != std::string::npos)
-    return absl::InvalidArgumentError(
-        absl::StrCat("--cell ", text.str(), ": expected a name before the colon, without /"));
+  if (cell.name.empty() || cell.name.find('/') != std::string::npos || cell.name.starts_with('.'))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--cell ", text.str(), ": expected a name before the colon, without / and not starting with a dot"));
   return cell;
 }
 
@@ -110,6 +111,8 @@ public:
 private:
   absl::StatusOr<Outcome> runOne(const Cell &cell, std::optional<double> factor,
                                  std::optional<uint64_t> seed);
+  Request requestOf(const Cell &cell, std::optional<double> factor, std::optional<uint64_t> seed) const;
+  static absl::Status checkSame(const std::string &folder, const Request &request);
   std::optional<Outcome> finished(const std::string &folder) const;
   const SweepFlags &flags;
 };
@@ -142,6 +145,44 @@ std::optional<Outcome> Sweep::finished(const std::string &folder) const {
   return outcome;
 }
 
+/// The training run of `cell`, as `weft train` would be asked for it.
+Request Sweep::requestOf(const Cell &cell, std::optional<double> factor, std::optional<uint64_t> seed) const {
+  Request request;
+  setPath(request, flags.path);
+  request.sets.assign(flags.sets.begin(), flags.sets.end());
+  request.sets.insert(request.sets.end(), cell.sets.begin(), cell.sets.end());
+  if (factor)
+    request.sets.push_back(absl::StrFormat("rate_factor=%.17g", *factor));
+  if (seed)
+    request.sets.push_back(absl::StrCat("seed=", *seed));
+  request.plans.assign(flags.plans.begin(), flags.plans.end());
+  request.plans.insert(request.plans.end(), cell.plans.begin(), cell.plans.end());
+  request.recipe = flags.recipe;
+  request.needsRecipe = request.quiet = true;
+  return request;
+}
+
+/// A run that stands in `folder` is gone on with only when its text is that of `request`.
+absl::Status Sweep::checkSame(const std::string &folder, const Request &request) {
+  absl::StatusOr<std::string> stands = rt::readFile(folder + "/run.weft");
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  if (!stands.ok() || !program.ok())
+    return stands.ok() ? program.status() : stands.status();
+  if (*stands == (*program)->runText)
+    return absl::OkStatus();
+  auto [theirs, ours] =
+      std::mismatch(stands->begin(), stands->end(), (*program)->runText.begin(), (*program)->runText.end());
+  auto lineAt = [](const std::string &text, std::string::const_iterator place) {
+    const auto at = static_cast<size_t>(place - text.begin());
+    const size_t begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1; // npos + 1 is 0
+    const size_t end = text.find('\n', at);
+    return std::string(llvm::StringRef(text).slice(begin, end).trim());
+  };
+  return absl::FailedPreconditionError(absl::StrCat(
+      "'", folder, "' holds another run: its run.weft says `", lineAt(*stands, theirs), "`, asked for is `",
+      lineAt((*program)->runText, ours), "`; give another --out, or remove that folder"));
+}
+
 absl::StatusOr<Outcome> Sweep::runOne(const Cell &cell, std::optional<double> factor,
                                       std::optional<uint64_t> seed) {
   std::string folder = absl::StrCat(std::string(flags.out), "/", cell.name);
@@ -149,30 +190,24 @@ absl::StatusOr<Outcome> Sweep::runOne(const Cell &cell, std::optional<double> fa
     absl::StrAppend(&folder, "/x", absl::StrFormat("%g", *factor));
   if (seed)
     absl::StrAppend(&folder, "/seed-", *seed);
+  const Request request = requestOf(cell, factor, seed);
+  const bool begun = fs::exists(folder + "/run.weft");
+  if (begun)
+    if (absl::Status status = checkSame(folder, request); !status.ok())
+      return status;
   if (std::optional<Outcome> done = finished(folder))
     return *done;
   std::vector<std::string> arguments = {"weft", "train"};
-  if (fs::exists(folder + "/run.weft")) {
+  if (begun) {
     arguments.insert(arguments.end(), {"--resume", folder});
   } else {
     arguments.insert(arguments.end(), {flags.path, "--out", folder});
-    auto add = [&](const char *flag, const std::string &value) {
-      arguments.insert(arguments.end(), {flag, value});
-    };
-    for (const std::string &set : flags.sets)
-      add("--set", set);
-    for (const std::string &set : cell.sets)
-      add("--set", set);
-    if (factor)
-      add("--set", absl::StrFormat("rate_factor=%.17g", *factor));
-    if (seed)
-      add("--set", absl::StrCat("seed=", *seed));
-    for (const std::string &plan : flags.plans)
-      add("--plan", plan);
-    for (const std::string &plan : cell.plans)
-      add("--plan", plan);
+    for (const std::string &set : request.sets)
+      arguments.insert(arguments.end(), {"--set", set});
+    for (const std::string &plan : request.plans)
+      arguments.insert(arguments.end(), {"--plan", plan});
     if (!flags.recipe.empty())
-      add("--recipe", flags.recipe);
+      arguments.insert(arguments.end(), {"--recipe", flags.recipe});
   }
   llvm::SmallVector<llvm::StringRef> words(arguments.begin(), arguments.end());
   const std::optional<llvm::StringRef> redirects[] = {std::nullopt, llvm::StringRef(""), std::nullopt};
@@ -210,6 +245,15 @@ absl::StatusOr<double> Sweep::run(const Cell &cell, std::optional<double> factor
     rows.push_back({cell.name, factor.value_or(1), seed, *outcome});
   }
   return sum / static_cast<double>(seeds.size());
+}
+
+/// The first of `values` that stands there twice, as its folder is called.
+template <typename List, typename Print> std::optional<std::string> twice(const List &values, Print print) {
+  std::set<std::string> seen;
+  for (const auto &value : values)
+    if (const std::string text = print(value); !seen.insert(text).second)
+      return text;
+  return std::nullopt;
 }
 
 /// What the sweep found of one cell.
@@ -342,6 +386,10 @@ int weft::sweepCommand(int argc, const char **argv) {
   for (double factor : flags.rates)
     if (!(factor > 0) || !std::isfinite(factor))
       return misuse("sweep", "--rates: expected factors above 0");
+  if (auto rate = twice(flags.rates, [](double factor) { return absl::StrFormat("%g", factor); }))
+    return misuse("sweep", absl::StrCat("--rates: ", *rate, " is given twice"));
+  if (auto seed = twice(flags.seeds, [](uint64_t value) { return std::to_string(value); }))
+    return misuse("sweep", absl::StrCat("--seeds: ", *seed, " is given twice"));
   std::vector<Cell> cells;
   for (const std::string &text : flags.cells) {
     absl::StatusOr<Cell> cell = parseCell(text);
@@ -349,6 +397,8 @@ int weft::sweepCommand(int argc, const char **argv) {
       return fail(cell.status());
     cells.push_back(*std::move(cell));
   }
+  if (auto name = twice(cells, [](const Cell &cell) { return cell.name; }))
+    return misuse("sweep", absl::StrCat("--cell: two cells are called ", *name));
   if (cells.empty())
     cells.push_back({"all", {}, {}});
   Sweep sweep(flags);

@@ -4,6 +4,7 @@
 #include "tools/weft/Output.h"
 #include "tools/weft/Phases.h"
 #include "tools/weft/Reports.h"
+#include "tools/weft/Resume.h"
 #include "tools/weft/WindowPlans.h"
 
 #include "runtime/data/Rows.h"
@@ -141,6 +142,20 @@ absl::Status inheritFrom(const std::string &checkpoint, Program &program) {
   return absl::OkStatus();
 }
 
+/// What statements need before the first step; of a run that goes on, with what it
+/// had decided.
+absl::Status prepareRun(Program &program, const std::string &folder, const std::string &resumed,
+                        int64_t totalSteps) {
+  if (resumed.empty())
+    return prepareFreezing(program, folder, totalSteps, program.freeze);
+  absl::StatusOr<Standing> standing = standingOf(resumed, program);
+  if (!standing.ok())
+    return standing.status();
+  // A run at its end has no step to come too late for.
+  const bool ended = standing->step >= totalSteps;
+  return prepareFreezing(program, folder, ended ? std::nullopt : std::optional(totalSteps), program.freeze);
+}
+
 int runTraining(const TrainFlags &flags, Program &program, const Request &request) {
   rt::Recipe recipe = runtimeRecipe(program);
   std::string folder = std::filesystem::path(request.path).parent_path().string();
@@ -177,17 +192,6 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
   if (choosesWindows(program))
     options.programs.push_back("observe");
   rt::Console console;
-  std::optional<rt::RunDirectory> run;
-  if (!flags.dryRun) {
-    absl::StatusOr<rt::RunDirectory> opened = openRun(flags, program);
-    if (!opened.ok())
-      return fail(opened.status());
-    run.emplace(std::move(*opened));
-    if (!flags.resume.empty() && !flags.plans.empty())
-      if (absl::Status status = run->replaceSource(program.runText); !status.ok())
-        return fail(status);
-    console.mirrorTo(run->consoleLog()).IgnoreError();
-  }
   auto compiled = [&](const rt::Machine &machine, const MachineReport &made) {
     describe(console, program, machine, made);
   };
@@ -216,8 +220,23 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
     if (absl::Status status = inheritFrom(*from, program); !status.ok())
       return fail(status);
   }
-  if (absl::Status status = prepareFreezing(program, folder, program.freeze); !status.ok())
+  absl::StatusOr<std::vector<std::string>> notes = std::vector<std::string>();
+  if (train.resume)
+    notes = checkResumedPlans(program, flags.resume);
+  if (!notes.ok())
+    return fail(notes.status());
+  if (absl::Status status = prepareRun(program, folder, flags.resume, batches->steps()); !status.ok())
     return fail(status);
+  // Last of all: what is refused leaves no folder behind.
+  absl::StatusOr<rt::RunDirectory> run = openRun(flags, program);
+  if (!run.ok())
+    return fail(run.status());
+  if (train.resume && !flags.plans.empty())
+    if (absl::Status status = run->replaceSource(program.runText); !status.ok())
+      return fail(status);
+  console.mirrorTo(run->consoleLog()).IgnoreError();
+  for (const std::string &note : *notes)
+    console.line(note);
   PhaseSetup setup{program,
                    request,
                    options,
@@ -229,8 +248,10 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
                    console,
                    compiled};
   absl::StatusOr<rt::TrainSummary> summary = trainInPhases(setup, train);
-  if (!summary.ok())
+  if (!summary.ok()) {
+    run->discardUnused();
     return fail(summary.status());
+  }
   return report(console, *summary, *run);
 }
 
@@ -251,7 +272,7 @@ int weft::trainCommand(int argc, const char **argv) {
   if (!flags.from.empty() && !flags.resume.empty())
     return misuse("train", "--from begins a run, --resume goes on with one: give one of the two");
   Request request;
-  request.path = flags.resume.empty() ? std::string(flags.path) : flags.resume + "/run.weft";
+  setPath(request, flags.resume.empty() ? std::string(flags.path) : flags.resume + "/run.weft");
   request.sets.assign(flags.sets.begin(), flags.sets.end());
   if (flags.steps > 0)
     request.sets.push_back("steps=" + std::to_string(flags.steps));

@@ -30,6 +30,7 @@ struct AttendAnswer {
   std::string origin;                                    // where windows that are no constants come from
   int64_t positions = 0;                                 // T; 0: not known
   std::vector<std::pair<int64_t, rt::Feature>> features; // of heads that a controller has seen
+  std::vector<int64_t> frozen, pruned;                   // heads that no longer attend
 };
 
 /// Equal calls of one program.

@@ -79,14 +79,23 @@ public:
   Inquiry(const Address &address, const rt::WindowControl *control) : address(address), control(control) {}
 
   void addAttends(mlir::ModuleOp unrolled) {
+    std::set<std::string> numbered; // sites with heads that left: the IR counts the others alone
+    for (size_t site = 0; control && site < control->plan().sites.size(); ++site)
+      if (const rt::WindowSite &of = control->plan().sites[site];
+          !of.left.empty() && address.covers(of.path)) {
+        addChosen(of.path);
+        numbered.insert(of.path);
+      }
     unrolled.walk([&](AttendOp op) {
       std::string scope = commonScope(op.getLoc());
+      if (numbered.contains(scope))
+        return;
       auto windows = op.getWindows() ? op.getWindows().getDefiningOp<IntegersOp>() : IntegersOp();
       if (address.covers(scope) && op.getWindows() && !windows)
         addChosen(scope);
       if (!windows || !address.covers(scope))
         return;
-      AttendAnswer attend{scope, {}, "", control ? control->plan().positions : 0, {}};
+      AttendAnswer attend{scope, {}, "", control ? control->plan().positions : 0, {}, {}, {}};
       for (int32_t window : windows.getValues())
         attend.windows.push_back(
             window == std::numeric_limits<int32_t>::max() ? std::numeric_limits<int64_t>::max() : window);
@@ -132,7 +141,11 @@ private:
     for (size_t site = 0; control && site < control->plan().sites.size(); ++site) {
       if (control->plan().sites[site].path != scope)
         continue;
-      AttendAnswer attend{scope, {}, "windows change as the run goes on", control->plan().positions, {}};
+      AttendAnswer attend{scope, {}, "", control->plan().positions, {}, {}, {}};
+      if (chosenLater(scope))
+        attend.origin = "windows change as the run goes on";
+      for (const auto &[head, window] : control->plan().sites[site].left)
+        (window > 0 ? attend.frozen : attend.pruned).push_back(head);
       for (int64_t window : control->windows()[site])
         attend.windows.push_back(window >= rt::kNoBound ? std::numeric_limits<int64_t>::max() : window);
       for (const rt::WindowControl::Layer &layer : control->layers())
@@ -142,6 +155,18 @@ private:
               attend.features.emplace_back(head, *feature);
       answer.attends.push_back(std::move(attend));
     }
+  }
+
+  /// Whether a controller still decides for heads of `site`.
+  bool chosenLater(const std::string &site) const {
+    const std::vector<rt::WindowSite> &sites = control->plan().sites;
+    return llvm::any_of(control->plan().rules, [&](const rt::WindowRule &rule) {
+      for (size_t i = 0; i < sites.size(); ++i)
+        if (sites[i].path == site &&
+            llvm::any_of(rule.heads[i], [&](int64_t head) { return !sites[i].left.contains(head); }))
+          return rule.kind == rt::WindowRule::Kind::Adaptive || rule.redraw || rule.from > 0;
+      return false;
+    });
   }
 
   void addReaders(const std::string &program, llvm::StringRef state, mlir::Operation *get) {
@@ -302,7 +327,7 @@ int weft::whyCommand(int argc, const char **argv) {
   absl::StatusOr<Address> address = parseAddress(where);
   if (!address.ok())
     return fail(address.status());
-  const bool text = llvm::StringRef(flags.path).ends_with(".weft");
+  const bool text = isModelPath(flags.path);
   Request request = flags.request(!text || !flags.recipe.empty() || hasRecipe(flags.path));
   absl::StatusOr<LoadedText> loaded = loadText(request);
   if (!loaded.ok())

@@ -20,7 +20,7 @@ using namespace weft::why;
 namespace {
 
 std::string windowText(int64_t window) {
-  return window == std::numeric_limits<int64_t>::max() ? "full" : std::to_string(window);
+  return window == std::numeric_limits<int64_t>::max() ? "full" : window == 0 ? "-" : std::to_string(window);
 }
 
 /// Windows by head, equal neighbours as a range: `heads 0..3 full, 4 256`.
@@ -53,6 +53,10 @@ std::vector<int64_t> askedWindows(const AttendAnswer &attend, const std::set<int
 void printAttend(const AttendAnswer &attend, const std::set<int64_t> &heads) {
   llvm::raw_ostream &out = llvm::outs();
   out << "attend in " << addressOf(attend.scope) << ", windows: " << windowsText(attend, heads) << "\n";
+  for (const auto &[what, left] :
+       {std::pair("frozen, on a pattern: ", attend.frozen), std::pair("pruned: ", attend.pruned)})
+    if (!left.empty())
+      out << "  " << what << (left.size() == 1 ? "head " : "heads ") << absl::StrJoin(left, ", ") << "\n";
   if (!attend.origin.empty())
     out << "  " << attend.origin << "\n";
   if (attend.positions > 0) {
@@ -125,6 +129,10 @@ rt::OrderedJson weft::why::answerJson(const Answer &answer) {
       windows.push_back(window == std::numeric_limits<int64_t>::max() ? rt::OrderedJson("full")
                                                                       : rt::OrderedJson(window));
     json["attends"].push_back({{"scope", attend.scope}, {"windows", windows}});
+    if (!attend.frozen.empty())
+      json["attends"].back()["frozen"] = attend.frozen;
+    if (!attend.pruned.empty())
+      json["attends"].back()["pruned"] = attend.pruned;
     if (attend.positions > 0) {
       json["attends"].back()["acr"] = rt::contextRatio(attend.windows, attend.positions);
       json["attends"].back()["pair_ratio"] = rt::pairRatio(attend.windows, attend.positions);

@@ -65,9 +65,13 @@ rt::WindowOptions optionsOf(const lang::AdaptiveOptions &given) {
   return options;
 }
 
-std::vector<rt::WindowSite> sitesOf(const Program &program) {
+absl::StatusOr<std::vector<rt::WindowSite>> sitesOf(const Program &program) {
   std::vector<rt::WindowSite> sites;
-  for (const lang::HeadSite &site : program.plans.back().sites) {
+  absl::StatusOr<lang::Outline> outline; // of a run that took its frozen heads over from another
+  if (program.plans.empty())
+    if (outline = lang::outlineOf(program.model); !outline.ok())
+      return outline.status();
+  for (const lang::HeadSite &site : program.plans.empty() ? outline->sites : program.plans.back().sites) {
     rt::WindowSite made{site.path, site.heads, site.kvHeads, site.channels, site.valueChannels, {}, {}};
     for (int64_t window : site.windows)
       made.windows.push_back(bounded(window));
@@ -80,6 +84,12 @@ std::vector<rt::WindowSite> sitesOf(const Program &program) {
     sites.push_back(std::move(made));
   }
   return sites;
+}
+
+bool prunes(const Program &program) {
+  return std::ranges::any_of(program.plans, [](const lang::Plan &plan) {
+    return std::ranges::any_of(plan.freezes, [](const lang::FreezeRule &rule) { return rule.prune; });
+  });
 }
 
 /// The text of a windows file: from where the command runs, or beside the plan.
@@ -116,11 +126,16 @@ absl::Status readTargets(const Program &program, const lang::WindowsRule &given,
                                                      " has ", sites[site].heads, " heads, the list ",
                                                      windows.size(), " windows"));
     for (int64_t head : rule.heads[site]) {
-      rule.targets[site].push_back(windows[static_cast<size_t>(head)]);
-      if (rule.targets[site].back() < 1)
-        return absl::InvalidArgumentError(absl::StrCat("'", given.file, "' list ", site, " entry ", head,
-                                                       ": a window of at least 1 is expected, found ",
-                                                       rule.targets[site].back(), ", a pruned head"));
+      int64_t window = windows[static_cast<size_t>(head)];
+      // A head that left the file's run: nothing reads its window where it left or will leave this one.
+      if (window < 1 && !sites[site].left.contains(head) && !prunes(program))
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", given.file, "' list ", site, " entry ", head, ": a window of at least 1 is ",
+                         "expected, found ", window, ", a pruned head: prune it here too, as in ",
+                         "`prune file(\"RUN/heads.json\") at step 0`, or write a window there"));
+      if (window < 1)
+        window = sites[site].windows[static_cast<size_t>(head)];
+      rule.targets[site].push_back(window);
     }
   }
   return absl::OkStatus();
@@ -177,14 +192,14 @@ bool weft::choosesWindows(const Program &program) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<rt::WindowControl>> weft::makeWindowControl(const Program &program,
-                                                                           int64_t totalSteps) {
-  const bool any = std::any_of(program.plans.begin(), program.plans.end(),
-                               [](const lang::Plan &plan) { return !plan.windows.empty(); });
-  if (!any)
-    return nullptr;
+/// What the plans make of the windows, and the windows of heads that left.
+static absl::StatusOr<std::unique_ptr<rt::WindowControl>> controlOf(const Program &program,
+                                                                    int64_t totalSteps) {
+  absl::StatusOr<std::vector<rt::WindowSite>> sites = sitesOf(program);
+  if (!sites.ok())
+    return sites.status();
   rt::WindowPlan made;
-  made.sites = sitesOf(program);
+  made.sites = *std::move(sites);
   if (program.recipe) {
     made.positions = program.recipe->positions;
     made.warmupSteps = program.recipe->schedule.warmup.steps(totalSteps);
@@ -199,9 +214,19 @@ absl::StatusOr<std::unique_ptr<rt::WindowControl>> weft::makeWindowControl(const
   return std::make_unique<rt::WindowControl>(std::move(made));
 }
 
+absl::StatusOr<std::unique_ptr<rt::WindowControl>> weft::makeWindowControl(const Program &program,
+                                                                           int64_t totalSteps) {
+  const bool any = std::any_of(program.plans.begin(), program.plans.end(),
+                               [](const lang::Plan &plan) { return !plan.windows.empty(); });
+  return any ? controlOf(program, totalSteps)
+             : absl::StatusOr<std::unique_ptr<rt::WindowControl>>(std::unique_ptr<rt::WindowControl>());
+}
+
 absl::Status weft::checkInheritedWindows(const Program &program, const std::string &checkpoint) {
-  std::error_code ignored;
-  const bool had = std::filesystem::exists(checkpoint + "/controller.safetensors", ignored);
+  absl::StatusOr<std::optional<rt::ControlState>> saved = rt::readControlState(checkpoint);
+  if (!saved.ok())
+    return saved.status();
+  const bool had = saved->has_value();
   const bool has = std::any_of(program.plans.begin(), program.plans.end(),
                                [](const lang::Plan &plan) { return !plan.windows.empty(); });
   if (!had || has)
@@ -225,7 +250,7 @@ bool weft::evaluatesLive(const Program &program, const std::string &checkpoint) 
 
 /// Windows of `checkpoint`, given to `begin` with the state that it saved.
 static absl::StatusOr<std::unique_ptr<rt::WindowControl>>
-windowsOf(const Program &program, const std::string &checkpoint,
+windowsOf(const Program &program, const std::string &checkpoint, bool frozenToo,
           const std::function<absl::Status(rt::WindowControl &, const rt::ControlState *, int64_t)> &begin) {
   int64_t step = 0, total = program.recipe ? program.recipe->steps.value_or(0) : 0;
   std::optional<rt::ControlState> saved;
@@ -238,7 +263,8 @@ windowsOf(const Program &program, const std::string &checkpoint,
     total = info->totalSteps;
     saved = *std::move(state);
   }
-  absl::StatusOr<std::unique_ptr<rt::WindowControl>> control = makeWindowControl(program, total);
+  absl::StatusOr<std::unique_ptr<rt::WindowControl>> control =
+      frozenToo && !program.freeze.empty() ? controlOf(program, total) : makeWindowControl(program, total);
   if (!control.ok() || !*control)
     return control;
   if (evaluatesLive(program, checkpoint))
@@ -250,7 +276,7 @@ windowsOf(const Program &program, const std::string &checkpoint,
 
 absl::StatusOr<std::unique_ptr<rt::WindowControl>>
 weft::startWindows(const Program &program, rt::Machine &machine, const std::string &checkpoint) {
-  return windowsOf(program, checkpoint,
+  return windowsOf(program, checkpoint, false,
                    [&](rt::WindowControl &control, const rt::ControlState *saved, int64_t step) {
                      return control.begin(machine, saved, step);
                    });
@@ -258,7 +284,7 @@ weft::startWindows(const Program &program, rt::Machine &machine, const std::stri
 
 absl::StatusOr<std::unique_ptr<rt::WindowControl>> weft::recallWindows(const Program &program,
                                                                        const std::string &checkpoint) {
-  return windowsOf(program, checkpoint,
+  return windowsOf(program, checkpoint, true,
                    [](rt::WindowControl &control, const rt::ControlState *saved, int64_t step) {
                      return control.recall(saved, step);
                    });

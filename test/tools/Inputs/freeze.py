@@ -163,7 +163,7 @@ tight = "freeze 50% of block[..].attn.heads[..] at 50% of steps { tolerance = no
 left = train("left", tight)
 check_run(left, frozen=0)
 assert [entry["installed"] for entry in lines(left, "freeze_budget")] == [False] * 20
-never = train("never", tight.replace("at 50%", "at 100%"))
+never = train("never", tight.replace("at 50%", "at 97.5%"))  # after step 39
 assert digest(left)[:2] == digest(never)[:2]
 
 # Windows that a controller chooses: a frozen head keeps its own for good, the rest stay under control.
