@@ -31,6 +31,36 @@ TEST_F(CudaStub, RunsCallsInOrder) {
   EXPECT_EQ(machine->readState("w")->bytes, Tensor(ElementType::F32, {4}).bytes);
 }
 
+// Two inputs and two results of odd sizes, and an operand that starts inside its
+// port: catches ports that share a place or are copied in part.
+TEST_F(CudaStub, KeepsPortsApart) {
+  Executable executable;
+  executable.model = "ports", executable.target = "sm_80";
+  executable.kernels = {ownKernel(Kernel::Kind::Copy)};
+  Operand first{Space::Input, 0, 400, 0}, second{Space::Input, 1, 8, 4};
+  executable.programs = {
+      {"go",
+       {{"a", ElementType::F32, {100}}, {"b", ElementType::I32, {3}}},
+       {{"c", ElementType::I32, {3}}, {"d", ElementType::F32, {100}}},
+       {{0, 1, {first, {Space::Result, 1, 400, 0}}}, {0, 1, {second, {Space::Result, 0, 8, 0}}}}}};
+  CudaOptions options;
+  options.poison = true;
+  std::unique_ptr<Machine> machine = loadCuda(executable, options);
+  ASSERT_NE(machine, nullptr);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Tensor> inputs{Tensor(ElementType::F32, {100}),
+                               tensorOf<int32_t>(ElementType::I32, {3}, {1, 2, round})};
+    std::vector<Tensor> results{Tensor(ElementType::I32, {3}), Tensor(ElementType::F32, {100})};
+    for (size_t i = 0; i < 100; ++i)
+      inputs[0].as<float>()[i] = static_cast<float>(i * 10) + static_cast<float>(round);
+    ASSERT_TRUE(machine->run("go", inputs, results).ok());
+    EXPECT_EQ(results[1].bytes, inputs[0].bytes);
+    EXPECT_EQ(results[0].as<int32_t>()[0], 2);
+    EXPECT_EQ(results[0].as<int32_t>()[1], round);
+    EXPECT_EQ(results[0].as<int32_t>()[2], -1); // nobody wrote it: the poison
+  }
+}
+
 // Catches an allocation, a wait or a compilation inside a step.
 TEST_F(CudaStub, AStepAllocatesNothingAndWaitsOnce) {
   std::unique_ptr<Machine> machine = loadCuda(small());
