@@ -6,6 +6,7 @@
 #include "runtime/core/File.h"
 #include "runtime/cpu/HostFeatures.h"
 #include "runtime/cpu/Memory.h"
+#include "runtime/cuda/Cuda.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// The value of `model name` in /proc/cpuinfo.
-std::string modelName(const std::string &cpuinfo) {
+std::string processorName(const std::string &cpuinfo) {
   size_t line = cpuinfo.find("model name");
   size_t colon = line == std::string::npos ? line : cpuinfo.find(':', line);
   if (colon == std::string::npos)
@@ -121,6 +122,11 @@ int cacheExplain(int argc, const char **argv) {
                  << "\n";
     if (std::count(hashes.begin(), hashes.end(), entry.kernel->hash) > 1)
       continue;
+    if (entry.kernel->form == rt::Kernel::Form::Cubin) {
+      llvm::outs() << "machine code of a GPU; its key is the hash of the PTX, the chip, what made the code of "
+                      "it, and the driver's version\n";
+      continue;
+    }
     // A file of another build has the same kernel under another name.
     bool current = cache.find(entry.kernel->hash).has_value();
     llvm::outs() << (current
@@ -151,6 +157,31 @@ int cacheClear(int argc, const char **argv) {
   return 0;
 }
 
+/// `cuda:0     NVIDIA H200: ...`, a line a device; or why there is none.
+std::string cudaText(const absl::StatusOr<std::vector<rt::CudaDevice>> &devices) {
+  if (!devices.ok())
+    return absl::StrCat("cuda       none: ", std::string(devices.status().message()), "\n");
+  std::string text;
+  for (const rt::CudaDevice &device : *devices)
+    text += llvm::formatv("{0,-10} {1} ({2}): {3} multiprocessors, memory {4}, driver of CUDA {5}.{6}\n",
+                          absl::StrCat("cuda:", device.index), device.name, device.chip,
+                          device.multiprocessors, rt::bytesText(device.memoryBytes),
+                          device.driverVersion / 1000, device.driverVersion % 1000 / 10)
+                .str();
+  return text.empty() ? "cuda       none: the driver sees no device\n" : text;
+}
+
+rt::OrderedJson cudaJson(const rt::CudaDevice &device) {
+  return {{"device", absl::StrCat("cuda:", device.index)},
+          {"name", device.name},
+          {"chip", device.chip},
+          {"multiprocessors", device.multiprocessors},
+          {"clock_mhz", device.clockMHz},
+          {"memory_bytes", device.memoryBytes},
+          {"l2_bytes", device.l2Bytes},
+          {"driver_version", device.driverVersion}};
+}
+
 } // namespace
 
 int weft::devicesCommand(int argc, const char **argv) {
@@ -159,18 +190,24 @@ int weft::devicesCommand(int argc, const char **argv) {
                   "  weft devices\n  weft devices --json\n"))
     return kUsage;
   CpuTarget target = hostTarget();
-  std::string name = modelName(rt::hostCpuinfo());
+  std::string name = processorName(rt::hostCpuinfo());
   unsigned cores = std::thread::hardware_concurrency();
   uint64_t memory = machineMemory(), available = std::min(rt::availableMemory(), memory);
+  absl::StatusOr<std::vector<rt::CudaDevice>> cuda = rt::cudaDevices();
   if (json) {
-    printJson(rt::OrderedJson::array({{{"device", "cpu"},
-                                       {"name", name},
-                                       {"cores", cores},
-                                       {"vector_bits", target.vectorBits},
-                                       {"target_cpu", target.cpu},
-                                       {"memory_bytes", memory},
-                                       {"available_bytes", available}},
-                                      {{"device", "reference"}, {"name", "interpreter in float64"}}}));
+    rt::OrderedJson list =
+        rt::OrderedJson::array({{{"device", "cpu"},
+                                 {"name", name},
+                                 {"cores", cores},
+                                 {"vector_bits", target.vectorBits},
+                                 {"target_cpu", target.cpu},
+                                 {"memory_bytes", memory},
+                                 {"available_bytes", available}},
+                                {{"device", "reference"}, {"name", "interpreter in float64"}}});
+    if (cuda.ok())
+      for (const rt::CudaDevice &device : *cuda)
+        list.push_back(cudaJson(device));
+    printJson(list);
     return 0;
   }
   llvm::outs() << llvm::formatv(
@@ -178,7 +215,7 @@ int weft::devicesCommand(int argc, const char **argv) {
                       name, cores, target.vectorBits, target.cpu, rt::bytesText(memory),
                       rt::bytesText(available))
                << "reference  interpreter in float64, one thread: slow, for checking\n"
-               << "CUDA devices are not supported by this build yet\n";
+               << cudaText(cuda);
   return 0;
 }
 
