@@ -77,6 +77,24 @@ TEST(Costs, DecodingCountsTheWholeCache) {
   EXPECT_EQ(cost.productFlops, 2.0 * (9 + 4) * (4 + 4));
 }
 
+// T (T + 1) / 2 pairs a row and head, whatever is zero in the pattern; backward as many.
+TEST(Costs, WholePatternsCountCausalPairs) {
+  std::string v = "tensor<2x6x3x4xf32, #weft.axes<batch, pos, heads, head>>",
+              p = "tensor<3x8x8xf32, #weft.axes<heads, row, place>>",
+              ids = "tensor<2x6xi32, #weft.axes<batch, pos>>",
+              arguments = "%v : " + v + ", %p : " + p + ", %d : " + ids;
+  Cost forward = costOf(
+      arguments, "%o = weft.mix_dense %v, %p documents %d : (" + v + ", " + p + ", " + ids + ") -> " + v,
+      "weft.mix_dense");
+  EXPECT_EQ(forward.productFlops, 2.0 * (2 * 3 * 6 * 7 / 2) * 4);
+  EXPECT_EQ(forward.bytesRead, 4.0 * (2 * 6 * 3 * 4 + 3 * 8 * 8 + 2 * 6));
+  Cost backward = costOf(arguments,
+                         "%o = weft.mix_dense_grad_value %p documents %d, %v : (" + p + ", " + ids + ", " +
+                             v + ") -> " + v,
+                         "weft.mix_dense_grad_value");
+  EXPECT_EQ(backward.productFlops, forward.productFlops);
+}
+
 TEST(Costs, GatherReadsItsRowsAndNotTheTable) {
   std::string table = "tensor<1000x4xf32, #weft.axes<vocab, dim>>",
               ids = "tensor<2x3xi32, #weft.axes<batch, pos>>";
