@@ -61,6 +61,7 @@ private:
   absl::Status prepare(Prepared &prepared);
   absl::StatusOr<Step> prepareStep(const Call &call, const Prepared &prepared);
   void setParameters(Step &step) const;
+  absl::Status checkParameters(const Step &step) const;
   unsigned blocksOf(const Call &call) const;
   DevicePointer addressOf(const Operand &operand, const Prepared &prepared) const;
   // Running (CudaRun.cpp).

@@ -205,6 +205,28 @@ void CudaMachine::setParameters(Step &step) const {
     step.parameters.push_back(&step.operands.back());
 }
 
+/// Whether the entry takes what the call passes: with one too few a kernel would
+/// read what nobody wrote.
+absl::Status CudaMachine::checkParameters(const Step &step) const {
+  const Driver &driver = gpu->driver;
+  const Kernel &kernel = exe.kernels[step.kernel];
+  bool hasScratch = kernel.scratchBytes > 0;
+  size_t operandCount = step.operands.size() - (hasScratch ? 1 : 0);
+  for (size_t i = 0; driver.funcGetParamInfo && i <= step.parameters.size(); ++i) {
+    bool past = i == step.parameters.size(), map = i >= operandCount && i < operandCount + step.maps.size();
+    size_t offset = 0, bytes = 0;
+    if (driver.funcGetParamInfo(modules.kernel(step.kernel).function, i, &offset, &bytes) != kSuccess)
+      bytes = 0;
+    if (bytes == (past ? 0 : map ? sizeof(EncodedTensorMap) : sizeof(DevicePointer)))
+      continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "kernel ", kernel.name, ": a call passes ", operandCount, " addresses, ", step.maps.size(),
+        " tensor maps and ", hasScratch ? "scratch" : "no scratch", ", but parameter ", i, " of its entry ",
+        bytes == 0 ? "is missing" : absl::StrCat("has ", bytes, " bytes")));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CudaMachine::prepare(Prepared &prepared) {
   for (const Call &call : prepared.program->calls) {
     absl::StatusOr<Step> step = prepareStep(call, prepared);
@@ -212,9 +234,13 @@ absl::Status CudaMachine::prepare(Prepared &prepared) {
       return step.status();
     prepared.steps.push_back(std::move(*step));
   }
-  for (Step &step : prepared.steps) // they stay where they are from here on
-    if (exe.kernels[step.kernel].kind == Kernel::Kind::Code)
-      setParameters(step);
+  for (Step &step : prepared.steps) { // they stay where they are from here on
+    if (exe.kernels[step.kernel].kind != Kernel::Kind::Code)
+      continue;
+    setParameters(step);
+    if (absl::Status status = checkParameters(step); !status.ok())
+      return status;
+  }
   if (!profile.on())
     return absl::OkStatus();
   prepared.events.resize(prepared.steps.size() + 1);

@@ -80,6 +80,7 @@ absl::StatusOr<Driver> loadDriver() {
   if (absl::Status status = bind.status("Weft needs a driver of CUDA 12.0 or newer"); !status.ok())
     return status;
   library->find("cuFuncLoad", driver.funcLoad);
+  library->find("cuFuncGetParamInfo", driver.funcGetParamInfo);
   if (Result result = driver.init(0); result != kSuccess && result != kNoDevice)
     return absl::FailedPreconditionError(
         absl::StrCat(driver.path, ": the driver does not start: ", describe(driver, result)));

@@ -62,7 +62,9 @@ struct Driver {
   Result (*moduleGetFunction)(Function *function, Module module, const char *name);
   Result (*funcGetAttribute)(int *value, FunctionAttribute attribute, Function function);
   Result (*funcSetAttribute)(Function function, FunctionAttribute attribute, int value);
-  Result (*funcLoad)(Function function); // null before CUDA 12.4
+  // Null before CUDA 12.4.
+  Result (*funcLoad)(Function function);
+  Result (*funcGetParamInfo)(Function function, size_t number, size_t *offset, size_t *bytes);
   Result (*occupancyMaxActiveBlocks)(int *blocks, Function function, int threads, size_t sharedBytes);
   Result (*launchKernel)(Function function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX,
                          unsigned blockY, unsigned blockZ, unsigned sharedBytes, Stream stream,

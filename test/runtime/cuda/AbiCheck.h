@@ -73,6 +73,7 @@ WEFT_SAME(cuModuleGetFunction, Driver::moduleGetFunction);
 WEFT_SAME(cuFuncGetAttribute, Driver::funcGetAttribute);
 WEFT_SAME(cuFuncSetAttribute, Driver::funcSetAttribute);
 WEFT_SAME(cuFuncLoad, Driver::funcLoad);
+WEFT_SAME(cuFuncGetParamInfo, Driver::funcGetParamInfo);
 WEFT_SAME(cuOccupancyMaxActiveBlocksPerMultiprocessor, Driver::occupancyMaxActiveBlocks);
 WEFT_SAME(cuLaunchKernel, Driver::launchKernel);
 WEFT_SAME(cuTensorMapEncodeTiled, Driver::tensorMapEncodeTiled);

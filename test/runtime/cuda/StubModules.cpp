@@ -92,6 +92,13 @@ Result cuFuncSetAttribute(Function, int, int) {
   return kSuccess;
 }
 Result cuFuncLoad(Function) { return kSuccess; }
+Result cuFuncGetParamInfo(Function function, size_t number, size_t *, size_t *bytes) {
+  const auto &parameters = reinterpret_cast<StubKernel *>(function)->parameters;
+  if (number >= parameters.size())
+    return kInvalidValue;
+  *bytes = parameters[number];
+  return kSuccess;
+}
 Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, Function, int, size_t) {
   *blocks = 2;
   return kSuccess;

@@ -9,6 +9,7 @@ namespace {
 TEST_F(CudaStub, RefusesMapsTheHardwareDoesNotTake) {
   Executable executable = small();
   executable.kernels[0] = ptxKernel(kPtx, "mapped");
+  executable.kernels[0].scratchBytes = 64;
   TensorMap good{1, ElementType::BF16, {64, 8}, {128}, {64, 8}, 128};
   Operand w{Space::State, 0, 16, 0}, buffer{Space::Arena, 1024, 1024, 0};
   auto message = [&](const TensorMap &map) {
@@ -27,6 +28,22 @@ TEST_F(CudaStub, RefusesMapsTheHardwareDoesNotTake) {
   EXPECT_HAS(message(map), "rows of its box have 128 bytes, more than its swizzle of 64");
   buffer.offset = 1032;
   EXPECT_HAS(message(good), "no multiple of 16 bytes");
+}
+
+TEST_F(CudaStub, RefusesCallsThatDoNotFitTheEntry) {
+  Executable executable = small();
+  Operand w{Space::State, 0, 16, 0};
+  executable.programs[0].calls[3].operands = {w, w};
+  EXPECT_EQ(refusal(executable),
+            "kernel @count: a call passes 2 addresses, 0 tensor maps and no scratch, but "
+            "parameter 1 of its entry is missing");
+  executable.programs[0].calls[3].operands = {};
+  EXPECT_HAS(refusal(executable), "parameter 0 of its entry has 8 bytes");
+  executable = small("mapped");
+  executable.programs[0].calls[3].operands = {w, w};
+  executable.kernels[0].scratchBytes = 64;
+  EXPECT_HAS(refusal(executable),
+             "2 addresses, 0 tensor maps and scratch, but parameter 2 of its entry has 128");
 }
 
 TEST_F(CudaStub, RefusesProductsOfOtherTypes) {
