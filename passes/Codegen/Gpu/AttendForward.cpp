@@ -27,7 +27,7 @@ private:
   struct Softmax {
     Value most, total; // of each row: the largest score, this thread's part of the sum
     Value fade;        // what earlier sums are multiplied by
-    Value left;        // probabilities, in bf16
+    Value probabilities;
   };
   Value consume(const Item &item, Value number) override;
   Value scoresOf(Value number);
@@ -63,11 +63,10 @@ Forward::Softmax Forward::softmax(Value scores, Value before, Value total) {
   s.fade =
       e.map(rows, {before, s.most}, [&](ValueRange in) { return e.exp2(e.mulf(e.subf(in[0], in[1]), c)); });
   Value base = e.map(rows, {s.most}, [&](ValueRange in) { return e.mulf(in[0], minus); });
-  Value probabilities =
+  s.probabilities =
       e.map(scores.getType(), {scores, base}, [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
-  s.total = e.map(rows, {total, s.fade, e.reduce(tile::Fold::Add, probabilities, /*partial=*/true)},
+  s.total = e.map(rows, {total, s.fade, e.reduce(tile::Fold::Add, s.probabilities, /*partial=*/true)},
                   [&](ValueRange in) { return e.fma(in[0], in[1], in[2]); });
-  s.left = e.left(probabilities);
   return s;
 }
 
@@ -81,11 +80,11 @@ AttendKernel::Values Forward::block(const Run &run, const Keys &keys, Value at, 
   Value scores = e.waitOne(0, scoresOf(number));
   release(kKeys, number);
   Softmax s = softmax(mask(scores, blockOf(run, at), keys), carried[0], carried[1]);
-  Value out = faded(carried[2], s.fade), v = take(kValues, number);
+  Value out = faded(carried[2], s.fade), left = e.left(s.probabilities), v = take(kValues, number);
   e.fence();
-  out = e.product(s.left, v, out, /*transposed=*/true);
+  out = e.product(left, v, out, /*transposed=*/true);
   e.commit();
-  out = e.wait(0, {out, s.left})[0];
+  out = e.wait(0, {out, left})[0];
   release(kValues, number);
   return {s.most, s.total, out};
 }
@@ -100,6 +99,7 @@ AttendKernel::Values Forward::overlapped(const Run &run, const Keys &keys, Value
   Value scores = e.product(own(0), k);
   e.commit();
   Value v = take(kValues, before);
+  e.fence();
   Value out = e.product(carried[3], v, carried[2], /*transposed=*/true);
   e.commit();
   passTurn();
@@ -108,7 +108,9 @@ AttendKernel::Values Forward::overlapped(const Run &run, const Keys &keys, Value
   Softmax s = softmax(mask(under[0], blockOf(run, at), keys), carried[0], carried[1]);
   Values done = e.wait(0, {under[1], under[2]});
   release(kValues, before);
-  return {s.most, s.total, faded(done[0], s.fade), s.left};
+  // Not before the wait: they take the place of those that the product read.
+  Value left = e.left(s.probabilities);
+  return {s.most, s.total, faded(done[0], s.fade), left};
 }
 
 AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, const Keys &keys,
@@ -120,8 +122,9 @@ AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, co
     Value scores = e.waitOne(0, scoresOf(inRing));
     release(kKeys, inRing);
     Softmax s = softmax(mask(scores, blockOf(run, at), keys), none[0], none[1]);
+    Value start[] = {s.most, s.total, none[2], e.left(s.probabilities)};
     Values sums = forEachBlock(
-        item, run, number, e.add(at, 1), keys.end, {s.most, s.total, none[2], s.left},
+        item, run, number, e.add(at, 1), keys.end, start,
         [&](Value at, Value inRing, ValueRange in) { return overlapped(run, keys, at, inRing, in); });
     Value last = e.add(e.add(number, keys.end), -1), v = take(kValues, last);
     e.fence();

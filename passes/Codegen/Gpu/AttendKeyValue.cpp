@@ -154,6 +154,7 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   e.fence();
   Value scores = e.product(own(kKeys), q);
   e.commit();
+  e.fence();
   Value slopes = e.product(own(kValues), slope);
   e.commit();
   Values first{scores, carried[0], carried[1], carried[2], carried[3]};

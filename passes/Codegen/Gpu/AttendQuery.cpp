@@ -58,6 +58,7 @@ AttendKernel::Values Query::block(const Run &run, const Keys &keys, const RowVal
   e.fence();
   Value scores = e.product(own(kQueries), k);
   e.commit();
+  e.fence();
   Value slopes = e.product(own(kSlopes), v);
   e.commit();
   Values first{scores, carried[0], carried[1]};

@@ -1,0 +1,59 @@
+//===- attend-assembly-test.cpp - What ptxas says of attention on tiles ---===//
+#include "passes/Tile/Lower.h"
+#include "passes/Tile/Ptxas.h"
+#include "test/passes/Codegen/Gpu/AttendHarness.h"
+
+#include <iostream>
+
+#include <gtest/gtest.h>
+
+namespace weft::test {
+namespace {
+
+constexpr AttendPassKind kPasses[] = {AttendPassKind::Forward, AttendPassKind::Query,
+                                      AttendPassKind::KeyValue};
+
+std::string ptxOf(AttendHarness &harness, const GpuTarget &target) {
+  auto module = lowerTileToLLVM(harness.tile.kernel(), target);
+  if (failed(module))
+    return "";
+  auto ptx = translateToPtx(**module, target);
+  return succeeded(ptx) ? *ptx : "";
+}
+
+AttendCase shipped(int64_t channel) {
+  AttendCase c;
+  c.batch = 2;
+  c.length = 4096;
+  c.kvHeads = 3;
+  c.groups = 2;
+  c.channel = channel;
+  return c;
+}
+
+/// Sizes of a whole model without its numbers.
+void assembleAll(const GpuTarget &target, const AttendOptions &options) {
+  if (!findPtxas().ok())
+    GTEST_SKIP() << "unsupported: " << findPtxas().status().message();
+  for (int64_t channel : {64, 128})
+    for (AttendPassKind pass : kPasses) {
+      std::string name =
+          "channel " + std::to_string(channel) + ", pass " + std::to_string(static_cast<int>(pass));
+      AttendHarness harness(shipped(channel), pass, target, options);
+      std::string ptx = ptxOf(harness, target);
+      ASSERT_FALSE(ptx.empty()) << name;
+      auto report = assemble(ptx, target.chip);
+      ASSERT_TRUE(report.ok()) << name << ": " << report.status().ToString();
+      absl::Status good = checkReport(*report, name);
+      EXPECT_TRUE(good.ok()) << good.ToString();
+      std::cout << name << ": " << report->registers << " registers, spills " << report->spillStoreBytes
+                << " and " << report->spillLoadBytes << " bytes\n";
+    }
+}
+
+TEST(AttendAssembly, sm90a) { assembleAll({}, {}); }
+TEST(AttendAssembly, sm90aWithProducer) { assembleAll({}, {true, true, true}); }
+TEST(AttendAssembly, sm80) { assembleAll({"sm_80", 80}, {}); }
+
+} // namespace
+} // namespace weft::test

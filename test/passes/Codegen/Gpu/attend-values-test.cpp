@@ -1,0 +1,174 @@
+//===- attend-values-test.cpp - Numbers of attention on tiles -------------===//
+#include "test/passes/Codegen/Gpu/AttendHarness.h"
+
+#include <gtest/gtest.h>
+
+namespace weft::test {
+namespace {
+
+using tile::Effects;
+
+constexpr AttendPassKind kPasses[] = {AttendPassKind::Forward, AttendPassKind::Query,
+                                      AttendPassKind::KeyValue};
+constexpr int32_t kFull = INT32_MAX;
+const GpuTarget kSm80{"sm_80", 80};
+const AttendOptions kProducer{true, true, true};
+
+void check(const AttendCase &c, AttendPassKind pass, const GpuTarget &target, const AttendOptions &options) {
+  SCOPED_TRACE(c.name() + ", pass " + std::to_string(static_cast<int>(pass)) + ", " + target.chip +
+               (options.producer ? ", producer" : ""));
+  AttendHarness harness(c, pass, target, options);
+  ASSERT_TRUE(harness.tile.module);
+  absl::Status status = harness.run({1, Effects::Random, 2});
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(harness.difference(), "");
+}
+
+/// Every pass and form.
+void check(const AttendCase &c) {
+  for (AttendPassKind pass : kPasses) {
+    check(c, pass, {}, {});
+    check(c, pass, {}, kProducer);
+    check(c, pass, kSm80, {});
+  }
+}
+
+AttendCase of(int64_t length, std::vector<int32_t> windows = {kFull}, std::vector<int32_t> starts = {0}) {
+  AttendCase c;
+  c.length = length;
+  c.windows = std::move(windows);
+  c.starts = std::move(starts);
+  return c;
+}
+
+// Mutation: a bound of blocks one too small or too large, a missing limit of a store.
+TEST(AttendValues, lengths) {
+  for (int64_t length : {1, 2, 31, 65, 127, 128, 129, 193})
+    check(of(length));
+}
+
+TEST(AttendValues, channels128) {
+  for (int64_t length : {1, 65, 129, 193}) {
+    AttendCase c = of(length, {kFull, 40});
+    c.kvHeads = 2;
+    c.channel = 128;
+    check(c);
+  }
+}
+
+// Mutation: `<` for `<=` at the window's edge.
+TEST(AttendValues, windows) {
+  for (int32_t window : {1, 2, 3, 64, 128, 193})
+    check(of(193, {window}));
+  AttendCase each = of(321, {1, 70, 128, kFull});
+  each.kvHeads = 4;
+  check(each);
+}
+
+// Mutation: documents left out of a bound, read with the wrong row of the batch.
+TEST(AttendValues, documents) {
+  check(of(129, {kFull}, {0, 1, 2, 64, 100}));
+  check(of(321, {100}, {0, 63, 65, 200, 320}));
+  AttendCase rows = of(70, {33}, {0, 20, 64});
+  rows.batch = 3;
+  check(rows);
+}
+
+// Mutation: the wrong head of k and v, a group's head left out.
+TEST(AttendValues, groups) {
+  for (int64_t groups : {1, 2, 3, 4}) {
+    AttendCase c = of(100, {kFull, 5, 64}, {0, 70});
+    c.batch = 2;
+    c.kvHeads = 2;
+    c.groups = groups;
+    check(c);
+  }
+}
+
+TEST(AttendValues, tableOfHeadsAndOrder) {
+  AttendCase c = of(130, {kFull, 20}, {0, 90});
+  c.kvHeads = 2;
+  c.groups = 2;
+  c.kvOf = {1, 1, 0, 1};
+  c.order = {2, 0, 3, 1};
+  c.keyOrder = {1, 0};
+  c.batch = 2;
+  check(c);
+}
+
+// A query's place is the cache's, whose length is another.
+TEST(AttendValues, cache) {
+  for (int64_t offset : {0, 5, 60, 187}) {
+    AttendCase c = of(5, {kFull, 50});
+    c.kvHeads = 2;
+    c.keys = 200;
+    c.offset = offset;
+    for (const AttendOptions &options : {AttendOptions{}, kProducer})
+      check(c, AttendPassKind::Forward, {}, options);
+    check(c, AttendPassKind::Forward, kSm80, {});
+  }
+}
+
+// Scores of some hundreds: without the running maximum powers are infinite.
+TEST(AttendValues, largeScores) {
+  AttendCase c = of(150);
+  c.spread = 100;
+  check(c, AttendPassKind::Forward, {}, {});
+  check(c, AttendPassKind::Forward, {}, kProducer);
+}
+
+// Mutation: sums that go on from one item to the next.
+TEST(AttendValues, sameBitsWhateverTheLaunch) {
+  AttendCase c = of(200, {90, kFull}, {0, 50});
+  c.kvHeads = 2;
+  c.batch = 2;
+  for (AttendPassKind pass : kPasses)
+    for (const AttendOptions &options : {AttendOptions{}, kProducer}) {
+      AttendHarness harness(c, pass, {}, options);
+      std::vector<std::vector<float>> results;
+      for (int64_t ctas : {1, 3, 7, 132}) {
+        ASSERT_TRUE(harness.run({3, Effects::Random, ctas}).ok());
+        results.push_back(harness.results());
+      }
+      for (const auto &other : results)
+        EXPECT_EQ(other, results[0]);
+    }
+}
+
+TEST(AttendValues, launch) {
+  AttendCase c = of(193);
+  c.batch = 2;
+  c.kvHeads = 2;
+  c.groups = 3;
+  AttendHarness harness(c, AttendPassKind::Forward);
+  // 3 tiles of 64 rows a CTA: 2 of them for 193 rows; 2 * 6 heads.
+  EXPECT_EQ(harness.tile.threads, 384);
+  EXPECT_EQ(harness.tile.items, 2 * 6 * 2);
+  // Queries 3 * 8 KiB, two rings of 2 * 16 KiB, barriers.
+  EXPECT_EQ(harness.tile.sharedBytes, (24 + 64 + 1) * 1024);
+  ASSERT_EQ(harness.tile.maps.size(), 3);
+  const rt::TensorMap &query = harness.tile.maps[0], &key = harness.tile.maps[1];
+  EXPECT_EQ(query.operand, 0);
+  EXPECT_EQ(query.sizes, (std::vector<uint64_t>{64, 6, 193, 2}));
+  EXPECT_EQ(query.strides, (std::vector<uint64_t>{128, 768, 148224}));
+  EXPECT_EQ(query.box, (std::vector<uint32_t>{64, 1, 64, 1}));
+  EXPECT_EQ(query.swizzle, 128);
+  EXPECT_EQ(key.operand, 1);
+  EXPECT_EQ(key.sizes, (std::vector<uint64_t>{64, 2, 193, 2}));
+  EXPECT_EQ(key.box, (std::vector<uint32_t>{64, 1, 128, 1}));
+}
+
+TEST(AttendValues, refusals) {
+  AttendCase c;
+  EXPECT_EQ(refusal(c.forwardText()), "");
+  EXPECT_NE(refusal(c.forwardText(), {"sm_75", 80}).find("sm_75"), std::string::npos);
+  c.channel = 80;
+  EXPECT_NE(refusal(c.forwardText()).find("head size 80"), std::string::npos);
+  std::string text = AttendCase{}.forwardText();
+  for (size_t at = text.find("bf16"); at != std::string::npos; at = text.find("bf16"))
+    text.replace(at, 4, "f32");
+  EXPECT_NE(refusal(text).find("stored in f32"), std::string::npos);
+}
+
+} // namespace
+} // namespace weft::test
