@@ -14,6 +14,19 @@ namespace weft::tile {
 /// Operations of a warpgroup after which it counts as endless.
 static constexpr int64_t kOperationLimit = 200'000'000;
 
+/// A ring of NaN that nothing has written.
+static Ring ringOf(AllocOp op, size_t warpgroups) {
+  SmemType type = op.getType();
+  Ring ring{type.getStages(), type.getPanels(), type.getPitch(), type.panelColumns(), {}, {}, op};
+  RowState row;
+  row.plainReads.assign(warpgroups, 0);
+  row.products = row.plainReads;
+  ring.rows.assign(static_cast<size_t>(ring.stages * ring.panels * ring.pitch), row);
+  ring.data.assign(ring.rows.size() * static_cast<size_t>(ring.width),
+                   std::numeric_limits<float>::quiet_NaN());
+  return ring;
+}
+
 Cta::Cta(KernelOp kernel, const Arguments &arguments, const Schedule &schedule, int64_t number,
          std::vector<std::vector<int32_t>> &writers)
     : kernel(kernel), arguments(arguments), schedule(schedule), number(number),
@@ -39,15 +52,8 @@ Cta::Cta(KernelOp kernel, const Arguments &arguments, const Schedule &schedule, 
   for (Operation &op : kernel.getBody().front()) {
     if (auto alloc = dyn_cast<AllocOp>(op)) {
       SmemType type = alloc.getType();
-      Ring ring{type.getStages(), type.getPanels(), type.getPitch(), type.panelColumns(), {}, {}, &op};
-      RowState row;
-      row.plainReads.assign(sources.warpgroups, 0);
-      row.products = row.plainReads;
-      ring.rows.assign(static_cast<size_t>(ring.stages * ring.panels * ring.pitch), row);
-      ring.data.assign(ring.rows.size() * static_cast<size_t>(ring.width),
-                       std::numeric_limits<float>::quiet_NaN());
       values[slots[alloc.getResult()]].tile = {rings.size(), 0, 0, type.getRows(), 0, type.getPanels()};
-      rings.push_back(std::move(ring));
+      rings.push_back(ringOf(alloc, sources.warpgroups));
     } else if (auto allocBarriers = dyn_cast<AllocBarriersOp>(op)) {
       values[slots[allocBarriers.getResult()]].index = firstBarrier;
       firstBarrier += static_cast<size_t>(allocBarriers.getType().getCount());

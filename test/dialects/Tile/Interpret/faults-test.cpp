@@ -2,6 +2,8 @@
 
 #include "test/dialects/Tile/Interpret/Kernels.h"
 
+#include "absl/strings/str_cat.h"
+
 using namespace weft::tile;
 
 namespace {
@@ -27,9 +29,9 @@ bool finds(std::string_view name, const std::string &text, int64_t ctas = 1) {
   return found;
 }
 
-const char *kWaitFull = "        tile.wait %full[%s] parity %p : !bars\n";
-const char *kArrive = "        tile.arrive %empty[%s] : !bars\n";
-const char *kWaitProducts = "        %next = tile.wait_products 0 (%under) : !acc -> !acc\n";
+const std::string kWaitFull = "        tile.wait %full[%s] parity %p : !bars\n";
+const std::string kArrive = "        tile.arrive %empty[%s] : !bars\n";
+const std::string kWaitProducts = "        %next = tile.wait_products 0 (%under) : !acc -> !acc\n";
 
 /// One item in two steps: each stage is filled once, so that nothing is released too early.
 std::string shortened() {
@@ -42,7 +44,7 @@ TEST(TileFaults, ReadsBeforeTheCopyWasWaitedFor) {
 }
 
 TEST(TileFaults, ReleasesAStageUnderItsProducts) {
-  std::string text = with(with(kPipeline, kArrive, ""), kWaitProducts, std::string(kArrive) + kWaitProducts);
+  std::string text = with(with(kPipeline, kArrive, ""), kWaitProducts, kArrive + kWaitProducts);
   EXPECT_TRUE(finds(kEarlyRelease, text));
 }
 
@@ -59,7 +61,7 @@ TEST(TileFaults, NeverFlipsTheParity) {
 }
 
 TEST(TileFaults, ArrivesMoreOftenThanCounted) {
-  EXPECT_TRUE(finds(kWrongParity, with(kPipeline, kArrive, std::string(kArrive) + kArrive)));
+  EXPECT_TRUE(finds(kWrongParity, with(kPipeline, "%empty[%c0] count 4", "%empty[%c0] count 3")));
 }
 
 TEST(TileFaults, LeavesOutAFence) {
@@ -100,9 +102,9 @@ TEST(TileFaults, LeavesAResultOutOfTheWait) {
 
 // In one block the verifier sees it; here the copies stand in another.
 TEST(TileFaults, ExpectsOtherBytesThanCome) {
-  for (const char *bytes : {"8192", "24576"}) {
+  for (int bytes : {8192, 24576}) {
     std::string text = with(kPipeline, "bytes 16384 : !bars\n",
-                            std::string("bytes ") + bytes + " : !bars\n        }\n        tile.elect {\n");
+                            absl::StrCat("bytes ", bytes, " : !bars\n        }\n        tile.elect {\n"));
     EXPECT_TRUE(finds(kBytesDiffer, text)) << bytes;
   }
 }
@@ -166,8 +168,7 @@ double distanceOf(const std::string &text, Effects effects, size_t items = Pipel
 
 // Fails if products were applied at issue: then late would give the right numbers too.
 TEST(TileEffects, LateProductsShowWhatEarlyOnesHide) {
-  std::string released =
-      with(with(kPipeline, kArrive, ""), kWaitProducts, std::string(kArrive) + kWaitProducts);
+  std::string released = with(with(kPipeline, kArrive, ""), kWaitProducts, kArrive + kWaitProducts);
   EXPECT_LT(distanceOf(released, Effects::Early), 1e-3);
   EXPECT_FALSE(distanceOf(released, Effects::Late) < 1e-3);
   std::string underWay = with(kPipeline, "wait_products 0", "wait_products 1");
