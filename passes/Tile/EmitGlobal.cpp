@@ -62,6 +62,7 @@ void KernelEmitter::emit(StoreFragOp op) {
       LLVM::StoreOp::create(builder, loc, pair, advance(base, 8 * j * (narrow ? 2 : 4)), narrow ? 4 : 8);
     }
   }
+  rejoin();
 }
 
 void KernelEmitter::emit(LoadFragOp op) {
@@ -99,6 +100,7 @@ void KernelEmitter::emit(LoadFragOp op) {
     scf::YieldOp::create(builder, loc, parts);
     halves[h] = Values(branch.getResults());
   }
+  rejoin();
   Values parts;
   int64_t width = packed ? 1 : 2;
   for (int64_t j = 0; j < blocks; ++j)
@@ -136,6 +138,7 @@ void KernelEmitter::emit(StoreRowsOp op) {
     Value address = stridedAddress(op.getGlobal(), one(op.getOffset()), rowOf(h), one(op.getStride()));
     LLVM::StoreOp::create(builder, loc, asElement(parts[h], op.getGlobal().getType().getElement()), address);
   }
+  rejoin();
 }
 
 void KernelEmitter::emit(LoadRowsOp op) {
@@ -179,9 +182,12 @@ void KernelEmitter::emit(StoreOp op) {
     return store();
   Value mine = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, i32(0));
   auto branch = scf::IfOp::create(builder, loc, mine, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(branch.thenYield());
-  store();
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(branch.thenYield());
+    store();
+  }
+  rejoin();
 }
 
 } // namespace weft::tile

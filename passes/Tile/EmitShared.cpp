@@ -86,9 +86,12 @@ void KernelEmitter::emit(CopyAsyncOp op) {
   if (first == all)
     return;
   auto rest = scf::IfOp::create(builder, loc, less(thread, i32(all - first)), /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(rest.thenYield());
-  copy(first);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(rest.thenYield());
+    copy(first);
+  }
+  rejoin();
 }
 
 void KernelEmitter::emit(CopyCommitOp) { assembly("cp.async.commit_group;", "", {}, {}); }

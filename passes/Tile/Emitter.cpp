@@ -242,6 +242,8 @@ LogicalResult KernelEmitter::emitIf(Value condition, Block &body) {
   return emitBlock(body);
 }
 
+void KernelEmitter::rejoin() { assembly("bar.warp.sync -1;", "", {}, {}); }
+
 LogicalResult KernelEmitter::emit(ElectOp op) {
   Location at = loc;
   Value mine = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread, i32(0));
@@ -252,8 +254,7 @@ LogicalResult KernelEmitter::emit(ElectOp op) {
   if (failed(emitIf(mine, op.getBody().front())))
     return failure();
   loc = at;
-  // The other lanes of the warp go on with it: instructions marked .aligned may follow.
-  assembly("bar.warp.sync -1;", "", {}, {});
+  rejoin();
   return success();
 }
 

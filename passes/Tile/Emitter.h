@@ -45,6 +45,9 @@ private:
   mlir::LogicalResult emitScalar(mlir::Operation *op);
   mlir::LogicalResult emit(ElectOp op);
   mlir::LogicalResult emit(SpecializeOp op);
+  /// Brings the lanes of a warp together after a branch that some took: what is
+  /// .aligned may follow, and nothing else says where they meet.
+  void rejoin();
   mlir::LogicalResult emitIf(mlir::Value condition, mlir::Block &body);
 
   // EmitBarriers.cpp

@@ -1,0 +1,145 @@
+"""Runs lowered tile kernels in ptx_emulator.py against NumPy.
+
+  emulate_test.py TILE_TO_PTX
+
+Catches, each tried: leading and stride offset swapped, a k-step of half the size,
+two parts of ldmatrix swapped, halves of a pair swapped, a wrong count of arrivals.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from ptx_emulator import Map, from_bf16, launch, to_bf16
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+RANDOM = np.random.default_rng(5)
+
+
+def normal(*shape):
+    return to_bf16(RANDOM.standard_normal(shape).astype(np.float32))
+
+
+def ptx(tool, name, chip):
+    file = name if name.endswith(".mlir") else os.path.join(HERE, "Inputs", name + ".mlir")
+    done = subprocess.run([tool, file, chip], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{name}: {done.stderr}")
+    return done.stdout
+
+
+def check(name, got, expected, bound):
+    error = np.linalg.norm(np.float64(got) - expected) / np.linalg.norm(expected)
+    print(f"{name}: relative error {error:.2e}")
+    if not error < bound:
+        sys.exit(f"{name}: expected at most {bound}")
+
+
+def product(tool):
+    a, b = normal(64, 64), normal(128, 64)
+    d = np.full((64, 128), np.nan, np.float32)
+    launch(ptx(tool, "product", "sm_90a"), [d, Map(a, [64, 64], 128), Map(b, [64, 128], 128)], 128)
+    check("product", d, np.float64(from_bf16(a)) @ from_bf16(b).T, 1e-6)
+
+
+def product80(tool):
+    a, b = normal(64, 64), normal(64, 32)
+    d = np.full((64, 32), 0xFFFF, np.uint16)
+    launch(ptx(tool, "product80", "sm_80"), [d, a, b], 128)
+    check("product80", from_bf16(d), np.float64(from_bf16(a)) @ from_bf16(b), 3e-3)
+
+
+def attention(tool):
+    ctas, keys = 2, 1024
+    q, k, v = normal(64 * ctas, 64), normal(keys, 64), normal(keys, 64)
+    o, lse = np.full((64 * ctas, 64), 0xFFFF, np.uint16), np.full(64 * ctas, np.nan, np.float32)
+    maps = [Map(q, [64, 64], 128), Map(k, [64, 128], 128), Map(v, [64, 128], 128)]
+    launch(ptx(tool, "attention", "sm_90a"), [o, lse, *maps], 256, ctas)
+    q, k, v = (np.float64(from_bf16(x)) for x in (q, k, v))
+    scores = q @ k.T
+    top = scores.max(1, keepdims=True)
+    weights = np.exp2((scores - top) * np.float32(0.18))
+    check("attention", from_bf16(o), weights / weights.sum(1, keepdims=True) @ v, 6e-3)
+    check("log-sums", lse, top[:, 0] + np.log(weights.sum(1)), 1e-6)
+
+
+LAYOUT = """
+tile.kernel @layout(%d: !tile.global<f32>, %a: !tile.map, %b: !tile.map) threads 128 shared 65536 items 1 {{
+  %left = tile.alloc : !tile.smem<1x128x64xbf16{a}>
+  %right = tile.alloc : !tile.smem<2x{rows}x{columns}xbf16{b}>
+  %full = tile.barriers : !tile.barriers<2>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : i32
+  %offset = arith.constant 0 : i64
+  %stride = arith.constant {n} : i64
+  %one_left = tile.stage %left[%c0] : !tile.smem<1x128x64xbf16{a}> -> !tile.smem<1x128x64xbf16{a}>
+  %one_right = tile.stage %right[%c1] : !tile.smem<2x{rows}x{columns}xbf16{b}> -> !tile.smem<1x{rows}x{columns}xbf16{b}>
+  tile.elect cta {{
+    tile.init_barrier %full[%c1] count 1 : !tile.barriers<2>
+    tile.fence_init
+    tile.expect %full[%c1] bytes {bytes} : !tile.barriers<2>
+{loads}
+  }}
+  tile.sync %c0 threads 128
+  tile.wait %full[%c1] parity %c0 : !tile.barriers<2>
+  %lower = tile.slice %one_left[%c64] : !tile.smem<1x128x64xbf16{a}> -> !tile.smem<1x64x64xbf16{s}>
+{left}
+  tile.fence_products
+  %sum = tile.product {operand}, %one_right{trans} : {type}, !tile.smem<1x{rows}x{columns}xbf16{b}> -> !tile.frag<64x{n}xf32>
+  tile.commit_products
+  %done{more} = tile.wait_products 0 (%sum{held}) : !tile.frag<64x{n}xf32>{heldtype} -> !tile.frag<64x{n}xf32>{heldtype}
+  tile.store_frag %done, %d[%offset] stride %stride rows %c64 : !tile.frag<64x{n}xf32>, !tile.global<f32>
+  tile.return
+}}
+"""
+
+
+def layout(tool, swizzle, trans, registers):
+    """The lower 64 of 128 rows times a tile in the second stage of a ring, with panels as the swizzle wants them."""
+    n, width = 128, (swizzle or 16) // 2
+    rows, columns = (64, n) if trans else (n, 64)
+
+    def attributes(rows, columns, pitch=0):
+        text = f", swizzle {swizzle}" if swizzle else ""
+        text += f", panels {columns // width}" if columns != width else ""
+        return text + (f", pitch {pitch}" if pitch else "")
+
+    loads = ""
+    for name, tile, height, across in (("a", "%one_left", 128, 64), ("b", "%one_right", rows, columns)):
+        whole = f"!tile.smem<1x{height}x{across}xbf16{attributes(height, across)}>"
+        panel = f"!tile.smem<1x{height}x{width}xbf16{attributes(height, width)}>"
+        for p in range(across // width):
+            loads += f"    %{name}{p} = tile.panel {tile} at {p} : {whole} -> {panel}\n"
+            loads += f"    %x{name}{p} = arith.constant {p * width} : i32\n"
+            loads += (f"    tile.load_tile %{name}[%x{name}{p}, %c0] to %{name}{p} barrier %full[%c1] : "
+                      f"{panel}, !tile.barriers<2>\n")
+    part = f"!tile.smem<1x64x64xbf16{attributes(64, 64, 128)}>"
+    fragment = "!tile.frag<64x64xbf16>"
+    text = LAYOUT.format(a=attributes(128, 64), b=attributes(rows, columns), s=attributes(64, 64, 128), rows=rows,
+                         columns=columns, n=n, bytes=2 * 64 * (128 + n), loads=loads,
+                         left=f"  %part = tile.read_frag %lower : {part} -> {fragment}" if registers else "",
+                         operand="%part" if registers else "%lower", type=fragment if registers else part,
+                         trans=" trans_b" if trans else "", more=":2" if registers else "",
+                         held=", %part" if registers else "", heldtype=f", {fragment}" if registers else "")
+    text = text.replace("%done, %d", "%done#0, %d") if registers else text
+    a, b = normal(128, 64), normal(rows, columns)
+    d = np.full((64, n), np.nan, np.float32)
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        launch(ptx(tool, file.name, "sm_90a"), [d, Map(a, [width, 128], swizzle), Map(b, [width, rows], swizzle)], 128)
+    right = np.float64(from_bf16(b))
+    expected = np.float64(from_bf16(a))[64:] @ (right if trans else right.T)
+    check(f"swizzle {swizzle}, trans_b {trans}, registers {registers}", d, expected, 1e-6)
+
+
+if __name__ == "__main__":
+    for case in (product, product80, attention):
+        case(sys.argv[1])
+    for case in ((128, False, False), (128, True, True), (64, False, True), (64, True, False), (32, False, False),
+                 (32, True, False), (0, False, False), (0, True, False)):
+        layout(sys.argv[1], *case)
