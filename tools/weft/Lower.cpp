@@ -172,6 +172,7 @@ std::shared_ptr<MLIRContext> weft::makeContext() {
   registerWeftDialects(registry);
   auto context = std::make_shared<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   context->loadAllAvailableDialects();
+  context->printOpOnDiagnostic(false); // a place of the text says more than an op
   context->getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
       return success();

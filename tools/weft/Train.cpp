@@ -142,6 +142,15 @@ absl::Status inheritFrom(const std::string &checkpoint, Program &program) {
   return absl::OkStatus();
 }
 
+/// A run whose newest checkpoint knows nothing of an added plan is the one it was.
+void restoreSource(rt::RunDirectory &run, const std::string &before) {
+  absl::StatusOr<std::string> checkpoint = rt::findCheckpoint(run.path());
+  absl::StatusOr<rt::CheckpointInfo> info =
+      checkpoint.ok() ? rt::readCheckpointInfo(*checkpoint) : checkpoint.status();
+  if (run.source() != before && (!info.ok() || info->source != run.source()))
+    run.replaceSource(before).IgnoreError(); // the first error is the one to tell
+}
+
 /// What statements need before the first step; of a run that goes on, with what it
 /// had decided.
 absl::Status prepareRun(Program &program, const std::string &folder, const std::string &resumed,
@@ -231,6 +240,7 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
   absl::StatusOr<rt::RunDirectory> run = openRun(flags, program);
   if (!run.ok())
     return fail(run.status());
+  const std::string before = run->source();
   if (train.resume && !flags.plans.empty())
     if (absl::Status status = run->replaceSource(program.runText); !status.ok())
       return fail(status);
@@ -250,6 +260,8 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
   absl::StatusOr<rt::TrainSummary> summary = trainInPhases(setup, train);
   if (!summary.ok()) {
     run->discardUnused();
+    if (train.resume)
+      restoreSource(*run, before);
     return fail(summary.status());
   }
   return report(console, *summary, *run);

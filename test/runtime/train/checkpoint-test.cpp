@@ -43,6 +43,23 @@ struct CheckpointTest : testing::Test {
   BigramMachine machine;
 };
 
+// Mutation caught: run.json that does not say whether there was a controller.
+TEST_F(CheckpointTest, ALostControllerIsNamed) {
+  CheckpointInfo info = infoAt(3);
+  absl::StatusOr<std::string> without = saveCheckpoint(folder, machine, info, 9);
+  ASSERT_TRUE(without.ok()) << without.status();
+  ASSERT_TRUE(readControlState(*without).ok());
+  EXPECT_FALSE(readControlState(*without)->has_value());
+  info.step = 4;
+  info.control = ControlState{{{"acr", 0.5}}, {}};
+  absl::StatusOr<std::string> with = saveCheckpoint(folder, machine, info, 9);
+  ASSERT_TRUE(with.ok()) << with.status();
+  ASSERT_TRUE(readControlState(*with).ok()) << readControlState(*with).status();
+  EXPECT_EQ((*readControlState(*with))->json["acr"], 0.5);
+  fs::remove(*with + "/controller.safetensors");
+  EXPECT_EQ(readControlState(*with).status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST_F(CheckpointTest, RoundTripsStateAndInfo) {
   Tensor moment(ElementType::F32, {16, 16});
   set(moment, 17, -2.25);
@@ -179,6 +196,32 @@ TEST(RunDirectory, IsMadeOnceAndHeldByOneProcess) {
   EXPECT_EQ(RunDirectory::create(scratch / "run", "other").status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(RunDirectory::open(scratch / "run").status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(RunDirectory::open(scratch / "none").status().code(), absl::StatusCode::kNotFound);
+}
+
+// A run that could not begin leaves nothing; what was there before, and a run that
+// trained, stay. Mutations caught: the whole folder removed; one with lines removed.
+TEST(RunDirectory, DiscardsOnlyWhatItMade) {
+  Scratch scratch;
+  {
+    absl::StatusOr<RunDirectory> run = RunDirectory::create(scratch / "new", "text");
+    ASSERT_TRUE(run.ok()) << run.status();
+    run->discardUnused();
+  }
+  EXPECT_FALSE(fs::exists(scratch / "new"));
+  ASSERT_TRUE(makeFolders(scratch / "old").ok());
+  ASSERT_TRUE(writeFileAtomic(scratch / "old/note", "mine").ok());
+  {
+    absl::StatusOr<RunDirectory> run = RunDirectory::create(scratch / "old", "text");
+    ASSERT_TRUE(run.ok()) << run.status();
+    run->discardUnused();
+  }
+  EXPECT_TRUE(fs::exists(scratch / "old/note"));
+  EXPECT_FALSE(fs::exists(scratch / "old/run.weft"));
+  absl::StatusOr<RunDirectory> run = RunDirectory::create(scratch / "used", "text");
+  ASSERT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(run->log({{"step", 1}}).ok());
+  run->discardUnused();
+  EXPECT_TRUE(fs::exists(scratch / "used/run.weft"));
 }
 
 TEST(RunDirectory, InAReadOnlyPlaceNamesThePath) {

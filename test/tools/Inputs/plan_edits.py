@@ -85,6 +85,13 @@ refused(edited(groups, "freeze 4", "freeze 2"), "freeze 4", "freeze 2")
 budget = train("budget", "  freeze 4 of block[..].attn.heads[..] at 25% of steps { tolerance = none, schedule = budget(100%) }")
 refused(edited(budget, r"budget\(100%\)", "budget(10%)"), "budget(10%)")
 
+# A plan that is added and can't be carried out is not kept.
+with open(f"{folder}/missing.weft", "w") as file:
+    file.write(f'use "{nano}"\nplan missing for nano {{ windows file("nowhere.json") }}\n')
+source = open(f"{later}/run.weft").read()
+refused(run("weft", "train", "--resume", later, "--plan", f"{folder}/missing.weft:missing", code=1), "nowhere.json")
+assert open(f"{later}/run.weft").read() == source
+
 # The patterns of frozen heads are in control.safetensors.
 bare = f"{folder}/bare"
 shutil.copytree(groups, bare)
