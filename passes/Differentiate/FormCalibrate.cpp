@@ -35,6 +35,28 @@ Value scaledQuery(AttendOp attend) {
   return binary(builder, loc, BinaryFn::Mul, attend.getQ(), scale);
 }
 
+/// What a program gives from now on, by name.
+class NamedResults {
+public:
+  void add(Value value, const Twine &name) {
+    values.push_back(value);
+    Builder builder(value.getContext());
+    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))));
+  }
+  /// In place of the results that `program` has; what only they needed goes.
+  void replaceIn(func::FuncOp program) {
+    bodyOf(program).getTerminator()->setOperands(values);
+    program.setType(Builder(program.getContext())
+                        .getFunctionType(program.getArgumentTypes(), ValueRange(values).getTypes()));
+    program.setAllResultAttrs(names);
+    eraseDeadOps(bodyOf(program));
+  }
+
+private:
+  SmallVector<Value> values;
+  SmallVector<DictionaryAttr> names;
+};
+
 } // namespace
 
 LogicalResult formCalibrate(func::FuncOp forward, bool gradient) {
@@ -43,28 +65,19 @@ LogicalResult formCalibrate(func::FuncOp forward, bool gradient) {
   FailureOr<SmallVector<std::pair<std::string, AttendOp>>> attends = attendsOf(program);
   if (failed(attends))
     return failure();
-  SmallVector<Value> results;
-  SmallVector<DictionaryAttr> names;
-  Builder builder(program.getContext());
-  auto add = [&](Value value, const Twine &name) {
-    results.push_back(value);
-    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))));
-  };
+  NamedResults results;
   if (gradient)
-    add(resultCalled(program, "loss"), "loss_sum");
+    results.add(resultCalled(program, "loss"), "loss_sum");
   for (auto &[site, attend] : *attends) {
     if (gradient) {
-      add(attend.getOut(), site + ".out");
+      results.add(attend.getOut(), site + ".out");
       continue;
     }
-    add(scaledQuery(attend), site + ".q");
-    add(attend.getK(), site + ".k");
-    add(attend.getV(), site + ".v");
+    results.add(scaledQuery(attend), site + ".q");
+    results.add(attend.getK(), site + ".k");
+    results.add(attend.getV(), site + ".v");
   }
-  bodyOf(program).getTerminator()->setOperands(results);
-  program.setType(builder.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
-  program.setAllResultAttrs(names);
-  eraseDeadOps(bodyOf(program));
+  results.replaceIn(program);
   removeDropout(program);
   if (!gradient)
     eraseUnusedArguments(program, {"targets"});
@@ -108,26 +121,17 @@ LogicalResult formBranches(func::FuncOp forward) {
   FailureOr<SmallVector<std::pair<std::string, AttendOp>>> attends = attendsOf(program);
   if (failed(attends))
     return failure();
-  SmallVector<Value> results;
-  SmallVector<DictionaryAttr> names;
-  Builder builder(program.getContext());
-  auto add = [&](Value value, const Twine &name) {
-    results.push_back(value);
-    names.push_back(builder.getDictionaryAttr(builder.getNamedAttr(kNameAttr, builder.getStringAttr(name))));
-  };
+  NamedResults results;
   for (auto &[site, attend] : *attends) {
     Value mixed = addArgument(program, site + ".mixed", attend.getOut().getType());
     FailureOr<Replay> found = replay(attend, site, mixed);
     if (failed(found))
       return failure();
-    add(attend.getOut(), site + ".out");
-    add(found->stream, site + ".stream");
-    add(found->replaced, site + ".replaced");
+    results.add(attend.getOut(), site + ".out");
+    results.add(found->stream, site + ".stream");
+    results.add(found->replaced, site + ".replaced");
   }
-  bodyOf(program).getTerminator()->setOperands(results);
-  program.setType(builder.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
-  program.setAllResultAttrs(names);
-  eraseDeadOps(bodyOf(program));
+  results.replaceIn(program);
   eraseUnusedArguments(program, {"targets"});
   return success();
 }

@@ -153,16 +153,30 @@ absl::Status saveRun(const Applied &applied, const rt::Machine &machine,
   return absl::OkStatus();
 }
 
-int apply(const std::string &run, const Request &request, const std::string &planText,
-          const std::string &against, const std::string &out) {
+/// What both commands take.
+struct ApplyFlags {
+  cl::opt<std::string> run{cl::Positional, cl::Required, cl::desc("RUN"), cl::cat(flagCategory())};
+  cl::opt<std::string> out{"out", cl::Required, cl::desc("the new run"), cl::value_desc("DIR"),
+                           cl::cat(flagCategory())};
+  cl::opt<std::string> against{"against",
+                               cl::desc("print how far the choice agrees with this earlier ranking"),
+                               cl::value_desc("HEADS.json"), cl::cat(flagCategory())};
+  DeviceFlags device;
+};
+
+/// Carries out `plans`, or those that `planText` adds to the run's text.
+int apply(const ApplyFlags &flags, std::vector<std::string> plans, const std::string &planText) {
   std::optional<rt::Ranking> earlier;
-  if (!against.empty()) {
-    absl::StatusOr<rt::Ranking> read = rt::readRanking(against);
+  if (!flags.against.empty()) {
+    absl::StatusOr<rt::Ranking> read = rt::readRanking(flags.against);
     if (!read.ok())
       return fail(read.status());
     earlier = *std::move(read);
   }
-  absl::StatusOr<Applied> applied = openApplied(run, request, planText);
+  Request request;
+  flags.device.apply(request);
+  request.plans = std::move(plans);
+  absl::StatusOr<Applied> applied = openApplied(flags.run, std::move(request), planText);
   if (!applied.ok())
     return fail(applied.status());
   std::vector<rt::OrderedJson> reports;
@@ -170,7 +184,7 @@ int apply(const std::string &run, const Request &request, const std::string &pla
       carryOut(*applied, earlier ? &*earlier : nullptr, reports);
   if (!machine.ok())
     return fail(machine.status());
-  if (absl::Status status = saveRun(*applied, **machine, reports, out); !status.ok())
+  if (absl::Status status = saveRun(*applied, **machine, reports, flags.out); !status.ok())
     return fail(status);
   return 0;
 }
@@ -192,20 +206,10 @@ std::string addressOf(const std::string &site) {
 
 /// The plan that `weft freeze` writes for a run.
 absl::StatusOr<std::string> planFor(const std::string &run, const std::string &rate, const std::string &by) {
-  absl::StatusOr<std::string> checkpoint = rt::findCheckpoint(run);
-  if (!checkpoint.ok())
-    return checkpoint.status();
-  absl::StatusOr<rt::CheckpointInfo> info = rt::readCheckpointInfo(*checkpoint);
-  if (!info.ok())
-    return info.status();
-  Request request;
-  request.path = *checkpoint + "/run.weft";
-  request.text = info->source;
-  request.fromRun = request.needsRecipe = true;
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
-  if (!program.ok())
-    return program.status();
-  absl::StatusOr<lang::Outline> outline = lang::outlineOf((*program)->model);
+  absl::StatusOr<Applied> stands = openApplied(run, Request(), "");
+  if (!stands.ok())
+    return stands.status();
+  absl::StatusOr<lang::Outline> outline = lang::outlineOf(stands->program->model);
   if (!outline.ok())
     return outline.status();
   std::set<std::string> addresses;
@@ -215,53 +219,33 @@ absl::StatusOr<std::string> planFor(const std::string &run, const std::string &r
     return absl::InvalidArgumentError(absl::StrCat("the model has ", addresses.size(),
                                                    " kinds of attends: write a plan with an address and use "
                                                    "`weft plan apply`"));
-  return absl::StrCat("\nplan frozen_at_", info->step, " for ", (*program)->model.name, " { freeze ", rate,
-                      " of ", *addresses.begin(), ".heads[..] at step 0 { by = ", by, " } }\n");
+  return absl::StrCat("\nplan frozen_at_", stands->info.step, " for ", stands->program->model.name,
+                      " { freeze ", rate, " of ", *addresses.begin(), ".heads[..] at step 0 { by = ", by,
+                      " } }\n");
 }
-
-/// --against of both commands.
-struct AgainstFlag {
-  cl::opt<std::string> name{"against", cl::desc("print how far the choice agrees with this earlier ranking"),
-                            cl::value_desc("HEADS.json"), cl::cat(flagCategory())};
-};
 
 } // namespace
 
 int weft::freezeCommand(int argc, const char **argv) {
-  cl::opt<std::string> run(cl::Positional, cl::Required, cl::desc("RUN"), cl::cat(flagCategory()));
+  ApplyFlags flags;
   cl::opt<std::string> rate("rate", cl::desc("share of the heads, or their number"), cl::value_desc("25%"),
                             cl::init("25%"), cl::cat(flagCategory()));
   cl::opt<std::string> by("by", cl::desc("how heads are chosen (docs/language.md)"), cl::value_desc("SCORE"),
                           cl::init("variance"), cl::cat(flagCategory()));
-  cl::opt<std::string> out("out", cl::Required, cl::desc("the new run"), cl::value_desc("DIR"),
-                           cl::cat(flagCategory()));
-  AgainstFlag against;
-  DeviceFlags device;
   addCompilerFlags();
   if (!parseFlags(argc, argv, "gives heads of a trained model fixed patterns, as a new run",
                   "  weft freeze runs/first --rate 25% --out runs/frozen\n"))
     return kUsage;
-  absl::StatusOr<std::string> text = planFor(run, rate, by);
-  if (!text.ok())
-    return fail(text.status());
-  Request request;
-  device.apply(request);
-  return apply(run, request, *text, against.name, out);
+  absl::StatusOr<std::string> text = planFor(flags.run, rate, by);
+  return text.ok() ? apply(flags, {}, *text) : fail(text.status());
 }
 
 int weft::planApply(int argc, const char **argv) {
-  cl::opt<std::string> run(cl::Positional, cl::Required, cl::desc("RUN"), cl::cat(flagCategory()));
+  ApplyFlags flags;
   cl::opt<std::string> plan(cl::Positional, cl::Required, cl::desc("[FILE:]PLAN"), cl::cat(flagCategory()));
-  cl::opt<std::string> out("out", cl::Required, cl::desc("the new run"), cl::value_desc("DIR"),
-                           cl::cat(flagCategory()));
-  AgainstFlag against;
-  DeviceFlags device;
   addCompilerFlags();
   if (!parseFlags(argc, argv, "carries out freeze and prune of a plan on a trained model, as a new run",
                   "  weft plan apply runs/first plans.weft:quarter --out runs/frozen\n"))
     return kUsage;
-  Request request;
-  device.apply(request);
-  request.plans = {plan};
-  return apply(run, request, "", against.name, out);
+  return apply(flags, {plan}, "");
 }

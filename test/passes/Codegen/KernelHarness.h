@@ -58,4 +58,28 @@ private:
 /// tensor<AxBxf32, #weft.axes<a, b>> from "a:3 b:4".
 std::string tensor(const std::string &axes, const std::string &element = "f32");
 
+/// The window without a bound.
+constexpr double kFull = 2147483647;
+
+/// What kernels over positions share: rows, and where documents start in each.
+struct DocumentRows {
+  int64_t batch = 1, length = 8;
+  std::vector<double> starts{0};
+
+  /// Where the document of position `i`, counted over all rows, starts in its row.
+  double start(size_t i) const {
+    double found = 0;
+    for (double at : starts)
+      if (at <= static_cast<double>(i % static_cast<size_t>(length)))
+        found = at;
+    return found;
+  }
+
+protected:
+  /// The data axes, in front of a tensor's own.
+  std::string front() const {
+    return "batch:" + std::to_string(batch) + " pos:" + std::to_string(length) + " ";
+  }
+};
+
 } // namespace weft::test

@@ -11,15 +11,12 @@
 namespace weft::test {
 namespace {
 
-constexpr double kFull = 2147483647;
-
-/// One attention: sizes, which head axes k and v have, windows by head, where documents start.
-struct Case {
-  int64_t batch = 1, length = 8, channel = 8, valueChannel = 8;
+/// One attention: sizes, which head axes k and v have, windows by head.
+struct Case : DocumentRows {
+  int64_t channel = 8, valueChannel = 8;
   std::string heads = "heads:2", kv = "heads:2";
   int64_t headCount = 2;
   std::vector<double> windows{kFull};
-  std::vector<double> starts{0};
   std::vector<double> kvOf; // by head; empty: by the names of axes
   std::string order;        // of work: " order [2, 0, 1]"
   std::string keyOrder;     // the same of key-value heads
@@ -40,18 +37,8 @@ struct Case {
   std::string tableType() const { return kvOf.empty() ? "" : ", " + windowType(); }
 
   double window(size_t head) const { return windows[head % windows.size()]; }
-  double start(size_t i) const {
-    double found = 0;
-    for (double at : starts)
-      if (at <= static_cast<double>(i % static_cast<size_t>(length)))
-        found = at;
-    return found;
-  }
 
 private:
-  std::string front() const {
-    return "batch:" + std::to_string(batch) + " pos:" + std::to_string(length) + " ";
-  }
   std::string type(const std::string &axes, int64_t width) const {
     return tensor(front() + axes + (axes.empty() ? "" : " ") + "head:" + std::to_string(width));
   }

@@ -13,14 +13,11 @@
 namespace weft::test {
 namespace {
 
-constexpr double kFull = 2147483647;
-
-/// One mix: sizes, windows by head, where documents start, and the value head of each head.
-struct Case {
-  int64_t batch = 1, length = 8, channel = 8, heads = 2, kvHeads = 2;
+/// One mix: sizes, windows by head, and the value head of each head.
+struct Case : DocumentRows {
+  int64_t channel = 8, heads = 2, kvHeads = 2;
   int64_t places = 0; // of the pattern; 0: length
   std::vector<double> windows{kFull};
-  std::vector<double> starts{0};
   std::vector<double> kvOf{};
 
   std::string value() const {
@@ -36,18 +33,6 @@ struct Case {
   std::string perQuery() const { return tensor(front() + "frozen:" + std::to_string(heads)); }
   std::string documents() const { return tensor(front(), "i32"); }
   std::string perHead() const { return "tensor<" + std::to_string(heads) + "xi32>"; }
-  double start(size_t i) const {
-    double found = 0;
-    for (double at : starts)
-      if (at <= static_cast<double>(i % static_cast<size_t>(length)))
-        found = at;
-    return found;
-  }
-
-private:
-  std::string front() const {
-    return "batch:" + std::to_string(batch) + " pos:" + std::to_string(length) + " ";
-  }
 };
 
 /// A kernel of one op: `operands` name and type, `results` types; `body` stands
