@@ -2,6 +2,8 @@
 
 #include "test/dialects/Tile/Interpret/Kernels.h"
 
+#include <algorithm>
+
 using namespace weft::tile;
 
 namespace {
@@ -290,6 +292,66 @@ TEST(TileInterpret, RefusesBulkCopiesFromBetweenUnits) {
          out = Buffer::poisoned(Element::F32, 1);
   absl::Status status = interpretTile(parsed.kernel, {{&x, &n, &out}, {}}, {});
   EXPECT_TRUE(absl::StartsWith(status.message(), "misaligned")) << status.message();
+}
+
+/// Two rows through one place in shared memory: all threads read it, then let it be filled again.
+const char *kRefill = R"mlir(
+!row = !tile.smem<1x1x64xf32>
+!two = !tile.barriers<2>
+tile.kernel @refill(%x: !tile.global<f32>, %out: !tile.global<f32>) threads 128 shared 4096 items 1 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %w1 = arith.constant 1 : i64
+  %w64 = arith.constant 64 : i64
+  %row = tile.alloc : !row
+  %bars = tile.barriers : !two
+  tile.elect {
+    tile.init_barrier %bars[%c0] count 1 : !two
+    tile.init_barrier %bars[%c1] count 4 : !two
+    tile.fence_init
+  }
+  tile.sync %c0 threads 128
+  scf.for %i = %c0 to %c2 step %c1 : i32 {
+    %wide = arith.extsi %i : i32 to i64
+    %from = arith.muli %wide, %w64 : i64
+    %free = arith.xori %i, %c1 : i32
+    tile.elect {
+      tile.wait %bars[%c1] parity %free : !two
+      tile.expect %bars[%c0] bytes 256 : !two
+      tile.load_bulk %x[%from] to %row barrier %bars[%c0] : !tile.global<f32>, !row, !two
+    }
+    tile.wait %bars[%c0] parity %i : !two
+    %cols = tile.read_cols %row : !row -> !tile.cols<64xf32>
+    tile.arrive %bars[%c1] : !two
+    %frag = tile.map (%cols : !tile.cols<64xf32>) {
+    ^bb0(%v: f32):
+      tile.yield %v : f32
+    } -> !tile.frag<64x64xf32>
+    %top = tile.reduce max %frag : !tile.frag<64x64xf32> -> !tile.rows<64xf32>
+    tile.store_rows %top, %out[%wide] stride %w1 rows %c1 : !tile.rows<64xf32>, !tile.global<f32>
+  }
+  tile.return
+}
+)mlir";
+
+// One thread that arrives says nothing about what the other 127 have read.
+TEST(TileInterpret, OneThreadArrivesForItself) {
+  Buffer x = Buffer::of(Element::F32, drawNumbers(7, 128)), out = Buffer::poisoned(Element::F32, 2);
+  const std::string elected = with(with(kRefill, "    tile.arrive %bars[%c1] : !two\n",
+                                        "    tile.elect {\n      tile.arrive %bars[%c1] : !two\n    }\n"),
+                                   "%bars[%c1] count 4", "%bars[%c1] count 1");
+  for (Effects effects : kAllEffects) {
+    Parsed all(kRefill), one(elected);
+    ASSERT_TRUE(all.module && one.module);
+    absl::Status status = interpretTile(all.kernel, {{&x, &out}, {}}, {1, effects, 1, true});
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_EQ(out.values[i], *std::max_element(x.values.begin() + static_cast<long>(64 * i),
+                                                 x.values.begin() + static_cast<long>(64 * i + 64)));
+    status = interpretTile(one.kernel, {{&x, &out}, {}}, {1, effects, 1, true});
+    EXPECT_TRUE(absl::StartsWith(status.message(), "early release")) << status.message();
+  }
 }
 
 } // namespace
