@@ -12,7 +12,7 @@ namespace {
 void readPtx(const std::string &text, StubModule &module) {
   static const std::regex entry(R"(\.entry\s+(\w+)\s*\(([^)]*)\))");
   static const std::regex parameter(
-      R"(\.param\s+(?:\.align\s+\d+\s+)?\.([bu]\d+|[sf]\d+)\s+\w+(?:\[(\d+)\])?)");
+      R"(\.param\s+(?:\.align\s+\d+\s+)?\.([busf]\d+)\s+(?:\.ptr\s+(?:\.[a-z]+\s+)?(?:\.align\s+\d+\s+)?)?\w+(?:\[(\d+)\])?)");
   for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it) {
     auto kernel = std::make_unique<StubKernel>();
     kernel->name = (*it)[1];
