@@ -36,6 +36,8 @@ void Block::barrier() { NVVM::Barrier0Op::create(e.b, e.loc); }
 
 static Value everyLane(Emitter &e) { return e.constantInt(e.i32, -1); }
 
+void Block::warpBarrier() { NVVM::SyncWarpOp::create(e.b, e.loc, everyLane(e)); }
+
 Value Block::exchanged(Value value, int64_t mask) {
   return NVVM::ShflOp::create(e.b, e.loc, value.getType(), everyLane(e), value, e.constantInt(e.i32, mask),
                               e.constantInt(e.i32, kWarp - 1), NVVM::ShflKind::bfly, UnitAttr());

@@ -49,6 +49,7 @@ public:
   void items(llvm::function_ref<void(mlir::Value)> body);
 
   void barrier();
+  void warpBarrier();
   /// `value` of the thread whose lane differs in the bits of `mask`.
   mlir::Value exchanged(mlir::Value value, int64_t mask);
   /// `value` of the thread `step` lanes before; the own one where there is none.

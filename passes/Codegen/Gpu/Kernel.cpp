@@ -1,5 +1,6 @@
 //===- Kernel.cpp - The whole way of a kernel to the GPU ------------------===//
 #include "passes/Codegen/Codegen.h"
+#include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Codegen/Gpu/Kinds.h"
 #include "passes/Codegen/RowProgram.h"
@@ -125,7 +126,15 @@ std::optional<rt::Gemm> gpuGemmOf(KernelOp kernel) {
   return succeeded(copy.bare) ? gemmOfBare(*copy.bare) : std::nullopt;
 }
 
-int64_t gpuGridOf(KernelOp kernel, const GpuTarget &) {
+static bool isAttention(KernelOp kernel) {
+  auto isOne = [](Operation &op) { return isa<AttendOp, AttendGradQueryOp, AttendGradKeyValueOp>(op); };
+  return llvm::any_of(kernel.getBody().front(), isOne);
+}
+
+int64_t gpuGridOf(KernelOp kernel, const GpuTarget &target) {
+  if (isAttention(kernel))
+    if (auto items = attendItems(kernel, target))
+      return *items;
   Copy copy(kernel);
   if (failed(copy.bare) || gemmOfBare(*copy.bare))
     return 1;
@@ -198,10 +207,18 @@ LogicalResult lowerGpuKernel(GpuCode &code) {
   BlockArgument scratch = function.getArguments().back();
   b.setInsertionPointToStart(&function.front());
   scratch.replaceAllUsesWith(LLVM::ZeroOp::create(b, function.getLoc(), scratch.getType()));
-  return function.eraseArgument(scratch.getArgNumber());
+  // Not eraseArgument: it knows no function type without results.
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
+                                          function.getFunctionType().getParams().drop_back());
+  function.setFunctionType(type);
+  function.front().eraseArgument(scratch.getArgNumber());
+  return success();
 }
 
 FailureOr<rt::Kernel> compileGpuKernel(KernelOp kernel, const GpuTarget &target) {
+  std::string noTile = isAttention(kernel) ? whyNoAttendTile(kernel, target) : "";
+  if (isAttention(kernel) && noTile.empty())
+    return compileAttend(kernel, target);
   rt::Kernel result;
   result.name = kernel.getSymName().str();
   result.hash = structuralHash(kernel);

@@ -17,6 +17,20 @@ int64_t RowPlan::items(const RowProgram &program) const {
   return chunked ? program.chunks : (program.rowCount + teams() - 1) / teams();
 }
 
+bool mayRace(const RowProgram &program, const RowPlan &plan) {
+  for (const RowNode &node : program.nodes) {
+    if (node.results.empty() || node.chunked)
+      continue;
+    for (const RowNode &source : program.nodes)
+      if (source.kind == Kind::Operand && source.component < 0 &&
+          source.type.getNumElements() == node.type.getNumElements())
+        for (const RowLayout &layout : plan.layouts)
+          if (source.axes != layout.axes)
+            return true;
+  }
+  return false;
+}
+
 namespace {
 
 class Planner {
@@ -32,6 +46,7 @@ private:
   bool isThere(int node, int layout);
   bool chooseLanes();
   bool chooseTeam();
+  bool meets() const;
   bool fitsSegments();
   bool fail(const Twine &reason) {
     if (why.empty())
@@ -152,7 +167,8 @@ static int64_t valuesOf(const RowProgram &program, const RowPlan &plan, int layo
 }
 
 bool Planner::chooseTeam() {
-  constexpr int64_t kRegisters = 160, kMostThreads = 1024, kBlock = 128;
+  // Warps that add up rows are few: they may have more registers, and come eight a block.
+  constexpr int64_t kRegisters = 160, kSumRegisters = 220, kMostThreads = 1024, kBlock = 128;
   if (plan.layouts.empty()) {
     plan.team = 1;
     plan.threads = 2 * kBlock;
@@ -160,23 +176,36 @@ bool Planner::chooseTeam() {
   }
   for (int64_t pieces : {4, 3, 2, 1}) {
     int64_t team = Block::kWarp, registers = 0;
-    for (RowLayout &layout : plan.layouts)
-      team = std::max(team, (layout.vectors() + pieces * Block::kWarp - 1) / (pieces * Block::kWarp) *
-                                Block::kWarp);
+    for (const RowLayout &layout : plan.layouts) {
+      int64_t share = pieces * Block::kWarp;
+      team = std::max(team, (layout.vectors() + share - 1) / share * Block::kWarp);
+    }
     for (auto [number, layout] : llvm::enumerate(plan.layouts)) {
       layout.pieces = (layout.vectors() + team - 1) / team;
       registers += layout.pieces * layout.lanes * valuesOf(program, plan, static_cast<int>(number));
     }
+    bool sums = team == Block::kWarp && plan.chunked;
     // Above 256 threads each has fewer registers.
-    int64_t limit = team <= 256 ? kRegisters : 65536 / team - 32;
+    int64_t limit = sums ? kSumRegisters : team <= 256 ? kRegisters : 65536 / team - 32;
     if (team > kMostThreads || (registers > limit && pieces > 1))
       continue;
     plan.team = team;
-    plan.threads = std::max(team == Block::kWarp ? kBlock : team, team);
+    plan.threads = team;
+    if (team == Block::kWarp)
+      plan.threads = sums ? 2 * kBlock : kBlock;
+    else if (plan.chunked && !meets())
+      plan.threads = std::max<int64_t>(1, 3 * kBlock / team) * team;
     return true;
   }
   return fail("a row of " + Twine(plan.layouts[0].count()) +
               " elements is more than a block's registers hold");
+}
+
+/// Do the threads of a team of several warps wait for each other?
+bool Planner::meets() const {
+  return mayRace(program, plan) || llvm::any_of(program.nodes, [](const RowNode &node) {
+           return node.kind == Kind::Reduce && !node.chunked && node.axes.empty();
+         });
 }
 
 /// Sums over less than a row lie in neighbouring lanes; so do the halves of a rotation.
@@ -204,7 +233,7 @@ std::optional<RowPlan> Planner::run() {
       const RowLayout &layout = plan.layouts[plan.home[number]];
       bool direct = plan.teams() == 1 && node.axes == layout.axes;
       while (!direct && plan.teams() > 1 && plan.teams() * layout.count() > kShared)
-        plan.threads /= 2;
+        plan.threads = (plan.teams() + 1) / 2 * plan.team;
       if (!direct && plan.teams() * layout.count() > kShared) {
         fail("partial sums of " + Twine(layout.count()) + " elements are more than shared memory holds");
         return std::nullopt;

@@ -33,6 +33,10 @@ struct RowPlan {
 /// None, with a reason, for bodies that registers and shuffles can't do.
 std::optional<RowPlan> planRows(const RowProgram &program, const BareKernel &bare, std::string &why);
 
+/// May one thread write what another has yet to read, where a result takes an
+/// argument's storage? Only numbers of rows and of segments are read by several.
+bool mayRace(const RowProgram &program, const RowPlan &plan);
+
 /// Does `part` begin `axes`?
 bool isPrefix(llvm::ArrayRef<Axis> part, llvm::ArrayRef<Axis> axes);
 

@@ -32,7 +32,6 @@ private:
   void storeSums(Value item, ValueRange sums);
   void storeNumber(Value item, int node, Value sum);
   void storeVector(Value item, int node, ValueRange sums);
-  bool mayRace() const;
   int64_t largestSums() const;
 
   Block &block;
@@ -56,22 +55,6 @@ void RowKernel::computeRow(Value row) {
   }
 }
 
-/// May one thread write what another has yet to read? Only numbers of whole
-/// rows and of segments are read by several threads.
-bool RowKernel::mayRace() const {
-  for (const RowNode &node : program.nodes) {
-    if (node.results.empty() || node.chunked)
-      continue;
-    for (const RowNode &source : program.nodes)
-      if (source.kind == Kind::Operand && source.component < 0 &&
-          source.type.getNumElements() == node.type.getNumElements())
-        for (const RowLayout &layout : plan.layouts)
-          if (source.axes != layout.axes)
-            return true;
-  }
-  return false;
-}
-
 void RowKernel::storeRow() {
   // All loads stand before the stores: a result may be an argument's storage.
   for (auto [number, node] : llvm::enumerate(program.nodes))
@@ -83,8 +66,8 @@ void RowKernel::storeRow() {
         for (int64_t piece = 0; piece < plan.layouts[layout].pieces; ++piece)
           values.at(static_cast<int>(number), layout, piece);
     }
-  if (plan.team > Block::kWarp && mayRace())
-    block.barrier();
+  if (plan.team > 1 && mayRace(program, plan))
+    plan.team == Block::kWarp ? block.warpBarrier() : block.barrier();
   for (auto [number, node] : llvm::enumerate(program.nodes))
     if (!node.chunked)
       for (int result : node.results)
@@ -230,9 +213,16 @@ void RowKernel::chunk(Value item) {
 }
 
 void RowKernel::run() {
-  Value zero = e.number(0);
-  Value member = plan.team == 1 ? zero : plan.team == Block::kWarp ? block.lane : block.thread;
-  team = plan.team == 1 ? block.thread : plan.team == Block::kWarp ? block.warp : zero;
+  Value member = e.number(0);
+  team = member;
+  if (plan.team == 1)
+    team = block.thread;
+  else if (plan.team == Block::kWarp)
+    member = block.lane, team = block.warp;
+  else if (plan.teams() == 1)
+    member = block.thread;
+  else
+    member = e.remi(block.thread, plan.team), team = e.divi(block.thread, plan.team);
   // A mark before the loop.
   values.hoistBefore(e.number(0).getDefiningOp(), member);
   block.items([&](Value item) {
