@@ -153,8 +153,8 @@ LogicalResult MapOp::verify() {
                            << input;
   }
   for (Operation &op : getBody().front())
-    if (op.getNumRegions() != 0 ||
-        !(isa<YieldOp, Exp2Op, CallOp>(op) || isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))) // C4
+    if (op.getNumRegions() != 0 || !(isa<YieldOp, Exp2Op, CallOp>(op) ||
+                                     isa<arith::ArithDialect, math::MathDialect>(op.getDialect()))) // C4
       return op.emitOpError() << "stands in tile.map, which holds arith, math, tile.exp2 and tile.call";
   return success();
 }
