@@ -8,8 +8,9 @@ namespace weft {
 using Predicate = arith::CmpIPredicate;
 
 /// Rows [row, row + count) of a product, `vectors` of lanes from `lane` on, all in registers.
-static void emitRegisterTile(Emitter &e, const TileProduct &p, Value row, int64_t count, int64_t lane,
+static void emitRegisterTile(Emitter &e, const TileProduct &p, Value row, int64_t count, Value lane,
                              int64_t vectors) {
+  auto laneOf = [&](int64_t v) { return e.addi(lane, v * e.width); };
   SmallVector<Value> from, sums;
   for (int64_t r = 0; r < count; ++r) {
     Value number = e.addi(row, r);
@@ -17,9 +18,9 @@ static void emitRegisterTile(Emitter &e, const TileProduct &p, Value row, int64_
     for (int64_t v = 0; v < vectors; ++v) {
       Value sum = e.constant(e.floats, 0);
       if (p.accumulate) {
-        sum = e.load(e.floats, p.to, e.addi(e.muli(number, p.lanes), lane + v * e.width));
+        sum = e.load(e.floats, p.to, e.addi(e.muli(number, p.lanes), laneOf(v)));
         if (p.scale)
-          sum = e.mul(sum, e.load(e.floats, p.scale, e.number(lane + v * e.width)));
+          sum = e.mul(sum, e.load(e.floats, p.scale, laneOf(v)));
       }
       sums.push_back(sum);
     }
@@ -38,7 +39,17 @@ static void emitRegisterTile(Emitter &e, const TileProduct &p, Value row, int64_
   });
   for (int64_t r = 0; r < count; ++r)
     for (int64_t v = 0; v < vectors; ++v)
-      e.store(sums[r * vectors + v], p.to, e.addi(e.muli(e.addi(row, r), p.lanes), lane + v * e.width));
+      e.store(sums[r * vectors + v], p.to, e.addi(e.muli(e.addi(row, r), p.lanes), laneOf(v)));
+}
+
+/// All rows of a product, `vectors` of lanes from `lane` on.
+static void emitRows(Emitter &e, const TileProduct &product, int64_t rows, Value lane, int64_t vectors) {
+  Value whole = e.subi(product.m, e.remi(product.m, rows));
+  e.loop(e.number(0), whole, rows,
+         [&](Value row) { emitRegisterTile(e, product, row, rows, lane, vectors); });
+  Value pairs = e.addi(whole, e.muli(e.divi(e.subi(product.m, whole), 2), 2));
+  e.loop(whole, pairs, 2, [&](Value row) { emitRegisterTile(e, product, row, 2, lane, vectors); });
+  e.loop(pairs, product.m, 1, [&](Value row) { emitRegisterTile(e, product, row, 1, lane, vectors); });
 }
 
 void emitTileProduct(Emitter &e, const TileProduct &product) {
@@ -46,15 +57,15 @@ void emitTileProduct(Emitter &e, const TileProduct &product) {
   constexpr int64_t kWideLanes = 16;
   const int64_t mostVectors = e.width >= kWideLanes ? 4 : 2;
   const int64_t mostSums = e.width >= kWideLanes ? 24 : 8;
+  auto rowsFor = [&](int64_t vectors) { return std::min<int64_t>(mostSums / vectors, 8); };
+  if (e.width == 1) { // one thread: as few instructions as loops allow
+    e.loop(e.number(0), e.number(product.lanes), 1,
+           [&](Value lane) { emitRows(e, product, rowsFor(1), lane, 1); });
+    return;
+  }
   for (int64_t lane = 0; lane < product.lanes;) {
     int64_t vectors = std::min(mostVectors, (product.lanes - lane) / e.width);
-    int64_t rows = std::min<int64_t>(mostSums / vectors, 8);
-    Value whole = e.subi(product.m, e.remi(product.m, rows));
-    e.loop(e.number(0), whole, rows,
-           [&](Value row) { emitRegisterTile(e, product, row, rows, lane, vectors); });
-    Value pairs = e.addi(whole, e.muli(e.divi(e.subi(product.m, whole), 2), 2));
-    e.loop(whole, pairs, 2, [&](Value row) { emitRegisterTile(e, product, row, 2, lane, vectors); });
-    e.loop(pairs, product.m, 1, [&](Value row) { emitRegisterTile(e, product, row, 1, lane, vectors); });
+    emitRows(e, product, rowsFor(vectors), e.number(lane), vectors);
     lane += vectors * e.width;
   }
 }

@@ -12,6 +12,7 @@
 #include "runtime/core/File.h"
 #include "runtime/core/Json.h"
 #include "runtime/core/Philox.h"
+#include "runtime/cuda/Cuda.h"
 #include "runtime/train/State.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -118,7 +119,7 @@ int weft::benchCommand(int argc, const char **argv) {
     return kUsage;
   Request request = flags.request(true);
   device.apply(request);
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
   if (!program.ok())
     return fail(program.status());
   PipelineOptions options = shapesOf(*(*program)->recipe);
@@ -140,6 +141,7 @@ int weft::benchCommand(int argc, const char **argv) {
   Step micro(**machine, "micro", vocabulary, tokens), update(**machine, "update", vocabulary, tokens);
   const double ready = secondsSinceStart();
   std::vector<double> seconds;
+  double first = 0; // of the process to the end of its first step
   for (int64_t step = -1; step < steps; ++step) {
     Clock::time_point start = Clock::now();
     absl::Status status = micro.run();
@@ -147,7 +149,9 @@ int weft::benchCommand(int argc, const char **argv) {
       status = update.run();
     if (!status.ok())
       return fail(status);
-    if (step >= 0)
+    if (step < 0)
+      first = secondsSinceStart();
+    else
       seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
   double typical = median(seconds);
@@ -161,7 +165,14 @@ int weft::benchCommand(int argc, const char **argv) {
                          {"peak_mib", peakMegabytes()},
                          {"compile_seconds", report.seconds},
                          {"start_seconds", ready}, // of the process to its first kernel
+                         {"first_step_seconds", first},
+                         {"device", device.device.empty() ? "auto" : std::string(device.device)},
+                         {"target", (*machine)->executable().target},
                          {"kernels", report.compile.kernels}};
+  if (const rt::CudaCounters *counters = rt::cudaCounters(**machine)) {
+    result["device_mib"] = static_cast<double>(counters->deviceBytes) / (1 << 20);
+    result["load_seconds"] = counters->loadSeconds;
+  }
   if (json)
     llvm::outs() << rt::dumpJson(result) << "\n";
   else

@@ -3,6 +3,7 @@
 #include "tools/weft/Command.h"
 #include "tools/weft/Device.h"
 #include "tools/weft/Freeze.h"
+#include "tools/weft/GpuText.h"
 #include "tools/weft/Loaded.h"
 
 #include "dialects/Weft/Weft.h"
@@ -25,7 +26,7 @@ namespace cl = llvm::cl;
 namespace {
 
 /// What `--emit` can show, in the order of the way.
-enum class Emit { Rolled, Weft, Grad, Fused, Kernels, Schedule, Vector, Llvm, Asm, Tile, Nvvm, Ptx, Cubin, Exe };
+enum class Emit { Rolled, Weft, Grad, Fused, Kernels, Schedule, Vector, Llvm, Asm, Tile, Nvvm, Ptx, Exe };
 
 struct ShapeFlags {
   cl::opt<int64_t> batch{"batch", cl::desc("rows of a program (default: the recipe's micro-batch, or 1)"),
@@ -101,6 +102,25 @@ absl::StatusOr<std::string> kernelText(mlir::ModuleOp module, Emit emit) {
   return text;
 }
 
+/// Stages that only one kind of target has.
+absl::Status checkEmit(Emit emit, const std::string &target) {
+  bool gpu = target != "cpu";
+  if (gpu && target != "sm_90a" && target != "sm_80")
+    return absl::InvalidArgumentError(absl::StrCat("--target ", target, ": expected cpu, sm_90a or sm_80"));
+  bool ofCpu = emit == Emit::Vector || emit == Emit::Llvm || emit == Emit::Asm;
+  bool ofGpu = emit == Emit::Tile || emit == Emit::Nvvm || emit == Emit::Ptx;
+  if ((gpu && ofCpu) || (!gpu && ofGpu))
+    return absl::InvalidArgumentError(
+        absl::StrCat("--emit: vector, llvm and asm are of --target cpu; tile, nvvm and ptx of sm_90a and "
+                     "sm_80; the target is ",
+                     target));
+  return absl::OkStatus();
+}
+
+GpuStage gpuStageOf(Emit emit) {
+  return emit == Emit::Tile ? GpuStage::Tile : emit == Emit::Nvvm ? GpuStage::Nvvm : GpuStage::Ptx;
+}
+
 absl::Status deliver(const std::string &text, const std::string &path) {
   if (!path.empty())
     return rt::writeFileAtomic(path, text);
@@ -117,8 +137,12 @@ absl::StatusOr<std::string> emitted(const Program &program, PipelineOptions opti
     return module.status();
   if (emit == Emit::Vector || emit == Emit::Llvm || emit == Emit::Asm)
     return kernelText(**module, emit);
+  if (emit == Emit::Tile || emit == Emit::Nvvm || emit == Emit::Ptx)
+    return gpuKernelText(**module, gpuStageOf(emit), GpuTarget{options.chip});
   if (emit == Emit::Exe) {
     ExecutableOptions exe{hostTarget(), cacheFolder(), static_cast<int>(std::thread::hardware_concurrency())};
+    if (!options.chip.empty())
+      exe.gpu = GpuTarget{options.chip};
     context->enableMultithreading();
     mlir::FailureOr<rt::Executable> executable = toExecutable(**module, exe);
     context->disableMultithreading();
@@ -149,8 +173,12 @@ int weft::compileCommand(int argc, const char **argv) {
                                 clEnumValN(Emit::Vector, "vector", "each kernel as vector loops"),
                                 clEnumValN(Emit::Llvm, "llvm", "each kernel as LLVM IR"),
                                 clEnumValN(Emit::Asm, "asm", "each kernel as assembly"),
+                                clEnumValN(Emit::Tile, "tile", "GPU: attention as tiles"),
+                                clEnumValN(Emit::Nvvm, "nvvm", "GPU: each kernel in the NVVM dialect"),
+                                clEnumValN(Emit::Ptx, "ptx", "GPU: each kernel as PTX"),
                                 clEnumValN(Emit::Exe, "exe", "an executable for `weft run`")));
-  cl::opt<std::string> target("target", cl::desc("cpu"), cl::init("cpu"), cl::cat(flagCategory()));
+  cl::opt<std::string> target("target", cl::desc("cpu, sm_90a or sm_80 (no GPU is needed)"), cl::init("cpu"),
+                              cl::cat(flagCategory()));
   cl::opt<std::string> trail("trail", cl::desc("write the IR after each pass that changed it"),
                              cl::value_desc("DIR"), cl::cat(flagCategory()));
   cl::opt<std::string> out("o", cl::desc("write to a file"), cl::value_desc("FILE"), cl::cat(flagCategory()));
@@ -161,9 +189,8 @@ int weft::compileCommand(int argc, const char **argv) {
                   "trail\n  weft compile models/tiny.weft --emit exe -o tiny.exe\n  weft compile runs/frozen "
                   "--emit exe -o frozen.exe\n"))
     return kUsage;
-  if (target != "cpu")
-    return fail(absl::UnimplementedError(
-        absl::StrCat("--target ", std::string(target), ": this build compiles for cpu only")));
+  if (absl::Status status = checkEmit(emit, target); !status.ok())
+    return fail(status);
   if (emit == Emit::Exe && out.empty()) {
     llvm::errs() << "weft compile: --emit exe needs -o FILE\n";
     return kUsage;
@@ -175,7 +202,10 @@ int weft::compileCommand(int argc, const char **argv) {
   const Program &program = *loaded->program;
   if (absl::Status status = refuseUndecided(program); !status.ok())
     return fail(status);
-  absl::StatusOr<std::string> text = emitted(program, shapes.options(program), emit, {trail});
+  PipelineOptions options = shapes.options(program);
+  if (target != "cpu")
+    options.chip = target;
+  absl::StatusOr<std::string> text = emitted(program, options, emit, {trail});
   if (!text.ok())
     return fail(text.status());
   absl::Status status = deliver(*text, out);
@@ -280,6 +310,8 @@ int weft::verifyCommand(int argc, const char **argv) {
                              cl::desc("insert a fault that must be caught: dropped-residual, swapped-heads, "
                                       "window-off-by-one, wrong-kv-group, overlapping-buffers"),
                              cl::cat(flagCategory()));
+  cl::opt<std::string> target("target", cl::desc("whose passes: cpu, sm_90a or sm_80"), cl::init("cpu"),
+                              cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "interprets the IR before and after each pass in float64 and compares",
                   "  weft verify models/nano.weft --each-pass --batch 2 --positions 12\n"))
@@ -305,10 +337,18 @@ int weft::verifyCommand(int argc, const char **argv) {
     auto make = [&] { return createPlantPass(plant); };
     (plant == "overlapping-buffers" ? options.afterPlan : options.afterUnroll) = make;
   }
+  if (absl::Status status = checkEmit(Emit::Schedule, target); !status.ok())
+    return fail(status);
+  VerifyOptions verify;
+  if (target != "cpu") {
+    options.chip = target;
+    verify.lossy.push_back("weft-store-in-bf16");
+  }
   VerifyReport report;
   std::shared_ptr<mlir::MLIRContext> context = makeContext();
-  absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module = lower(
-      **program, options, {}, *context, [&](mlir::PassManager &manager) { verifyEachPass(manager, report); });
+  absl::StatusOr<mlir::OwningOpRef<mlir::ModuleOp>> module =
+      lower(**program, options, {}, *context,
+            [&](mlir::PassManager &manager) { verifyEachPass(manager, report, verify); });
   for (const PassVerdict &verdict : report.passes)
     llvm::outs() << verdict.text() << "\n";
   if (!module.ok())

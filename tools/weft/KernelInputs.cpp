@@ -16,6 +16,7 @@ namespace {
 /// What an argument means to the op that reads it.
 enum class Meaning {
   Number,
+  Rotations,
   Positive,
   Rates,
   LogSum,
@@ -28,9 +29,10 @@ enum class Meaning {
   Noise
 };
 
-struct Role {
+struct ArgumentRole {
   Meaning meaning = Meaning::Number;
   int64_t bound = 1; // of an index or a target: below it; of documents and windows: positions
+  double base = 0;   // of rotations
 };
 
 int64_t sizeAlong(Value value, int64_t axis) {
@@ -38,7 +40,7 @@ int64_t sizeAlong(Value value, int64_t axis) {
 }
 
 /// Keys of an op of attention: the second axis of its values.
-template <typename Op> Role attentionRole(Op op, Value operand, Value values) {
+template <typename Op> ArgumentRole attentionRole(Op op, Value operand, Value values) {
   int64_t keys = sizeAlong(values, 1);
   if (operand == op.getWindows())
     return {Meaning::Window, keys};
@@ -58,18 +60,18 @@ template <typename Op> Role attentionRole(Op op, Value operand, Value values) {
   return {};
 }
 
-template <typename Op> Role gradientRole(Op op, Value operand, Value values) {
-  return operand == op.getLse() ? Role{Meaning::LogSum, 1} : attentionRole(op, operand, values);
+template <typename Op> ArgumentRole gradientRole(Op op, Value operand, Value values) {
+  return operand == op.getLse() ? ArgumentRole{Meaning::LogSum, 1} : attentionRole(op, operand, values);
 }
 
-Role adamRole(AdamWOp op, Value operand) {
+ArgumentRole adamRole(AdamWOp op, Value operand) {
   if (operand == op.getV())
     return {Meaning::Positive};
-  return operand == op.getHyper() || operand == op.getScale() ? Role{Meaning::Rates} : Role{};
+  return operand == op.getHyper() || operand == op.getScale() ? ArgumentRole{Meaning::Rates} : ArgumentRole{};
 }
 
-Role roleFor(Operation *user, Value operand) {
-  return llvm::TypeSwitch<Operation *, Role>(user)
+ArgumentRole roleFor(Operation *user, Value operand) {
+  return llvm::TypeSwitch<Operation *, ArgumentRole>(user)
       .Case([&](AttendOp op) { return attentionRole(op, operand, op.getK()); })
       .Case([&](AttendGradQueryOp op) { return gradientRole(op, operand, op.getK()); })
       .Case([&](AttendGradKeyValueOp op) { return gradientRole(op, operand, op.getK()); })
@@ -77,58 +79,67 @@ Role roleFor(Operation *user, Value operand) {
       .Case([&](MixGradValueOp op) { return gradientRole(op, operand, op.getDv()); })
       .Case([&](MixGradPatternOp op) { return gradientRole(op, operand, op.getV()); })
       .Case([&](HeadStatisticsOp op) {
-        return operand == op.getTargets() ? Role{Meaning::Target, 2} : gradientRole(op, operand, op.getK());
+        return operand == op.getTargets() ? ArgumentRole{Meaning::Target, 2}
+                                          : gradientRole(op, operand, op.getK());
       })
       .Case([&](GatherOp op) {
-        return operand == op.getIndex() ? Role{Meaning::Index, sizeAlong(op.getTable(), 0)} : Role{};
+        return operand == op.getIndex() ? ArgumentRole{Meaning::Index, sizeAlong(op.getTable(), 0)}
+                                        : ArgumentRole{};
       })
       .Case([&](GatherGradOp op) {
-        return operand == op.getIndex() ? Role{Meaning::Index, sizeAlong(op.getDtable(), 0)} : Role{};
+        return operand == op.getIndex() ? ArgumentRole{Meaning::Index, sizeAlong(op.getDtable(), 0)}
+                                        : ArgumentRole{};
       })
       .Case([&](RopeOp op) {
+        if (operand == op.getTable())
+          return ArgumentRole{Meaning::Rotations, 1, numberOf(op.getBase())};
         bool isPosition = operand == op.getPosition() && op.getTable();
-        return isPosition ? Role{Meaning::Index, sizeAlong(op.getTable(), 0)} : Role{};
+        return isPosition ? ArgumentRole{Meaning::Index, sizeAlong(op.getTable(), 0)} : ArgumentRole{};
       })
       .Case([&](CrossEntropyOp op) {
         return operand == op.getTargets()
-                   ? Role{Meaning::Target,
-                          sizeAlong(op.getLogits(),
-                                    -1 + cast<RankedTensorType>(op.getLogits().getType()).getRank())}
-                   : Role{};
+                   ? ArgumentRole{Meaning::Target,
+                                  sizeAlong(op.getLogits(),
+                                            -1 + cast<RankedTensorType>(op.getLogits().getType()).getRank())}
+                   : ArgumentRole{};
       })
       .Case([&](CrossEntropyGradOp op) {
         return operand == op.getTargets()
-                   ? Role{Meaning::Target,
-                          sizeAlong(op.getLogits(),
-                                    -1 + cast<RankedTensorType>(op.getLogits().getType()).getRank())}
-                   : Role{};
+                   ? ArgumentRole{Meaning::Target,
+                                  sizeAlong(op.getLogits(),
+                                            -1 + cast<RankedTensorType>(op.getLogits().getType()).getRank())}
+                   : ArgumentRole{};
       })
       .Case([&](PositionOp op) {
-        return operand == op.getDocStart() ? Role{Meaning::Document, sizeAlong(op.getResult(), 1)}
-                                           : Role{Meaning::Offset, 1};
+        return operand == op.getDocStart() ? ArgumentRole{Meaning::Document, sizeAlong(op.getResult(), 1)}
+                                           : ArgumentRole{Meaning::Offset, 1};
       })
       .Case([&](DocumentOp op) {
-        return Role{Meaning::Document, sizeAlong(op.getResult(), 1)};
+        return ArgumentRole{Meaning::Document, sizeAlong(op.getResult(), 1)};
       })
       .Case([&](CacheUpdateOp op) {
-        return operand == op.getOffset()
-                   ? Role{Meaning::Offset, sizeAlong(op.getCache(), 1) - sizeAlong(op.getValue(), 1) + 1}
-                   : Role{};
+        return operand == op.getOffset() ? ArgumentRole{Meaning::Offset, sizeAlong(op.getCache(), 1) -
+                                                                             sizeAlong(op.getValue(), 1) + 1}
+                                         : ArgumentRole{};
       })
-      .Case([&](DropoutOp op) { return operand == op.getNoise() ? Role{Meaning::Noise} : Role{}; })
+      .Case([&](DropoutOp op) {
+        return operand == op.getNoise() ? ArgumentRole{Meaning::Noise} : ArgumentRole{};
+      })
       .Case([&](AdamWOp op) { return adamRole(op, operand); })
-      .Case([&](ClipScaleOp) { return Role{Meaning::Positive}; })
-      .Case([&](AcceptOp op) { return operand == op.getScale() ? Role{Meaning::Positive} : Role{}; })
+      .Case([&](ClipScaleOp) { return ArgumentRole{Meaning::Positive}; })
+      .Case([&](AcceptOp op) {
+        return operand == op.getScale() ? ArgumentRole{Meaning::Positive} : ArgumentRole{};
+      })
       .Case([&](UnaryOp op) {
         bool positive = op.getFn() == UnaryFn::Log || op.getFn() == UnaryFn::Sqrt;
-        return positive ? Role{Meaning::Positive} : Role{};
+        return positive ? ArgumentRole{Meaning::Positive} : ArgumentRole{};
       })
-      .Default([](Operation *) { return Role{}; });
+      .Default([](Operation *) { return ArgumentRole{}; });
 }
 
-Role roleOf(Value argument) {
+ArgumentRole roleOf(Value argument) {
   for (Operation *user : argument.getUsers()) {
-    Role role = isa<ConvertOp>(user) ? roleOf(user->getResult(0)) : roleFor(user, argument);
+    ArgumentRole role = isa<ConvertOp>(user) ? roleOf(user->getResult(0)) : roleFor(user, argument);
     if (role.meaning != Meaning::Number)
       return role;
   }
@@ -137,22 +148,23 @@ Role roleOf(Value argument) {
 
 class Drawing {
 public:
-  explicit Drawing(uint64_t seed) : random(seed) {}
-  void fill(Array &array, const Role &role);
+  Drawing(uint64_t seed, bool whole) : random(seed), whole(whole) {}
+  void fill(Array &array, const ArgumentRole &role);
 
 private:
   int64_t below(int64_t bound) { return std::uniform_int_distribution<int64_t>(0, bound - 1)(random); }
-  double number(const Role &role);
+  double number(const ArgumentRole &role);
   void documents(Array &array, int64_t positions);
   void windows(Array &array, int64_t positions);
 
   std::mt19937_64 random;
+  bool whole;
   std::normal_distribution<double> normal;
 };
 
 } // namespace
 
-double Drawing::number(const Role &role) {
+double Drawing::number(const ArgumentRole &role) {
   switch (role.meaning) {
   case Meaning::Positive:
     return std::abs(normal(random)) + 0.01;
@@ -178,10 +190,10 @@ double Drawing::number(const Role &role) {
 void Drawing::documents(Array &array, int64_t positions) {
   for (size_t row = 0; row + static_cast<size_t>(positions) <= array.data.size();
        row += static_cast<size_t>(positions)) {
-    bool whole = below(3) == 0;
+    bool one = whole || below(3) == 0;
     int64_t start = 0, end = 0;
     for (int64_t i = 0; i < positions; ++i) {
-      if (i == end && !whole) {
+      if (i == end && !one) {
         start = i;
         end = i + 1 + (below(4) == 0 ? 0 : below(std::max<int64_t>(positions / 2, 1)));
       }
@@ -193,10 +205,12 @@ void Drawing::documents(Array &array, int64_t positions) {
 void Drawing::windows(Array &array, int64_t positions) {
   const int64_t kChoices[] = {1, 2, 3, 64, 128, positions - 1, positions, 10 * positions, INT32_MAX};
   for (double &window : array.data)
-    window = static_cast<double>(std::clamp<int64_t>(kChoices[below(std::size(kChoices))], 1, INT32_MAX));
+    window =
+        whole ? INT32_MAX
+              : static_cast<double>(std::clamp<int64_t>(kChoices[below(std::size(kChoices))], 1, INT32_MAX));
 }
 
-void Drawing::fill(Array &array, const Role &role) {
+void Drawing::fill(Array &array, const ArgumentRole &role) {
   if (role.meaning == Meaning::Document && array.data.size() % static_cast<size_t>(role.bound) == 0)
     return documents(array, role.bound);
   if (role.meaning == Meaning::Window)
@@ -205,12 +219,16 @@ void Drawing::fill(Array &array, const Role &role) {
     value = role.meaning == Meaning::Document ? 0 : number(role);
 }
 
-llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed) {
+llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool whole) {
   llvm::SmallVector<Array> arrays;
-  Drawing drawing(seed);
+  Drawing drawing(seed, whole);
   for (BlockArgument argument : kernel.getBody().getArguments()) {
     Array array(argument.getType());
-    drawing.fill(array, roleOf(argument));
+    ArgumentRole role = roleOf(argument);
+    if (role.meaning == Meaning::Rotations)
+      array = ropeTable(cast<RankedTensorType>(argument.getType()), role.base);
+    else
+      drawing.fill(array, role);
     if (auto type = dyn_cast<FloatType>(cast<RankedTensorType>(argument.getType()).getElementType()))
       for (double &value : array.data) {
         llvm::APFloat rounded(value);

@@ -191,7 +191,7 @@ static absl::StatusOr<double> medianSeconds(rt::Machine &machine, Ports &ports) 
 }
 
 absl::StatusOr<KernelVerdict> KernelRun::time(KernelOp kernel, uint64_t seed, int repeats) const {
-  SmallVector<Array> arrays = kernelInputs(kernel, seed);
+  SmallVector<Array> arrays = kernelInputs(kernel, seed, /*whole=*/true);
   KernelVerdict verdict;
   verdict.kernel = kernel.getSymName().str();
   double seconds[2] = {0, 0};
