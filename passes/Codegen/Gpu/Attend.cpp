@@ -22,7 +22,7 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
     return tiling;
   }
   tiling.producer = options.producer;
-  tiling.overlap = options.overlap;
+  tiling.overlap = options.overlap && options.producer;
   tiling.turns = options.turns && options.producer && options.overlap && p.pass == AttendPass::Forward;
   bool narrow = p.channel == 64;
   switch (p.pass) {

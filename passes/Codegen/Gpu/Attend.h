@@ -23,10 +23,14 @@ struct AttendOptions {
   /// Warpgroup 0 copies and the others compute (setmaxnreg); else each computes,
   /// and the first one copies the next block before it works on its own.
   bool producer = false;
-  /// Products of one block run under the exponentials of the next.
+  /// Products of one block run under the exponentials of the next (with `producer`:
+  /// a warpgroup that copies for itself can't wait for a tile that it still holds).
   bool overlap = false;
   /// Warpgroups take turns at issuing products (forward, with `overlap` and `producer`).
   bool turns = false;
+
+  /// The form that kernels of sm_90a are compiled in; sm_80 has one form alone.
+  static AttendOptions fastest() { return {true, true, true}; }
 };
 
 /// A kernel on tiles and how it is started.
@@ -55,6 +59,6 @@ std::optional<int64_t> attendItems(KernelOp kernel, const GpuTarget &target);
 /// The whole way to PTX. Safe to call from several threads, also on kernels of
 /// one module: the kernel is copied into a context of its own.
 llvm::FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target,
-                                          const AttendOptions &options = {});
+                                          const AttendOptions &options = AttendOptions::fastest());
 
 } // namespace weft

@@ -52,7 +52,7 @@ void assembleAll(const GpuTarget &target, const AttendOptions &options) {
 }
 
 TEST(AttendAssembly, sm90a) { assembleAll({}, {}); }
-TEST(AttendAssembly, sm90aWithProducer) { assembleAll({}, {true, true, true}); }
+TEST(AttendAssembly, sm90aWithProducer) { assembleAll({}, AttendOptions::fastest()); }
 TEST(AttendAssembly, sm80) { assembleAll({"sm_80", 80}, {}); }
 
 } // namespace

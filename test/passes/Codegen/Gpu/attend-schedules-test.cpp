@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "test/passes/Codegen/Gpu/AttendHarness.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
 #include <gtest/gtest.h>
 
 namespace weft::test {
@@ -16,7 +18,7 @@ using tile::Effects;
 constexpr AttendPassKind kPasses[] = {AttendPassKind::Forward, AttendPassKind::Query,
                                       AttendPassKind::KeyValue};
 constexpr Effects kEffects[] = {Effects::Late, Effects::Early, Effects::Random};
-const AttendOptions kProducer{true, true, true};
+const AttendOptions kProducer = AttendOptions::fastest();
 
 /// Several items a CTA, rings that go round, blocks that one warpgroup leaves out.
 AttendCase small() {
@@ -91,6 +93,27 @@ const Fault kFaults[] = {
      [](tile::KernelOp kernel) { takeOut<tile::FenceProductsOp>(kernel, [](auto *) { return true; }); }},
     {"fewer bytes are expected than come",
      [](tile::KernelOp kernel) { kernel.walk([](tile::ExpectOp op) { op.setBytes(op.getBytes() / 2); }); }},
+    {"a query does not see itself",
+     [](tile::KernelOp kernel) {
+       kernel.walk([](mlir::arith::CmpIOp op) {
+         if (op.getPredicate() == mlir::arith::CmpIPredicate::ule)
+           op.setPredicate(mlir::arith::CmpIPredicate::ult);
+       });
+     }},
+    {"each block is seen whole",
+     [](tile::KernelOp kernel) {
+       kernel.walk([](tile::MapOp op) {
+         op.walk([](mlir::arith::SelectOp select) { select.replaceAllUsesWith(select.getTrueValue()); });
+       });
+     }},
+    {"all CTAs do the first one's items",
+     [](tile::KernelOp kernel) {
+       kernel.walk([](tile::GridSizeOp op) {
+         mlir::OpBuilder b(op);
+         op.replaceAllUsesWith(
+             mlir::arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(2)).getResult());
+       });
+     }},
 };
 
 /// Whether some order shows that the kernel is wrong.

@@ -12,11 +12,11 @@ constexpr AttendPassKind kPasses[] = {AttendPassKind::Forward, AttendPassKind::Q
                                       AttendPassKind::KeyValue};
 constexpr int32_t kFull = INT32_MAX;
 const GpuTarget kSm80{"sm_80", 80};
-const AttendOptions kProducer{true, true, true};
+const AttendOptions kProducer = AttendOptions::fastest();
 
 void check(const AttendCase &c, AttendPassKind pass, const GpuTarget &target, const AttendOptions &options) {
   SCOPED_TRACE(c.name() + ", pass " + std::to_string(static_cast<int>(pass)) + ", " + target.chip +
-               (options.producer ? ", producer" : ""));
+               (options.producer ? ", producer" : "") + (options.overlap ? ", overlap" : ""));
   AttendHarness harness(c, pass, target, options);
   ASSERT_TRUE(harness.tile.module);
   absl::Status status = harness.run({1, Effects::Random, 2});
@@ -29,6 +29,8 @@ void check(const AttendCase &c) {
   for (AttendPassKind pass : kPasses) {
     check(c, pass, {}, {});
     check(c, pass, {}, kProducer);
+    check(c, pass, {}, {.producer = true});
+    check(c, pass, {}, {.producer = true, .overlap = true});
     check(c, pass, kSm80, {});
   }
 }
