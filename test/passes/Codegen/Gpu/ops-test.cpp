@@ -1,0 +1,164 @@
+//===- ops-test.cpp - Kernels of one op as thread blocks ------------------===//
+#include "test/passes/Codegen/Gpu/GpuHarness.h"
+
+#include "test/passes/Codegen/KernelHarness.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+namespace weft::test {
+namespace {
+
+/// A kernel of one op on arguments %0, %1, ...
+std::string kernelOf(const std::string &op, const std::vector<std::string> &arguments,
+                     const std::vector<std::string> &results) {
+  std::string list, types, outs, names;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    list += (i ? ", %a" : "%a") + std::to_string(i) + ": " + arguments[i];
+    types += (i ? ", " : "") + arguments[i];
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    outs += (i ? ", " : "") + results[i];
+    names += (i ? ", %r" : "%r") + std::to_string(i);
+  }
+  return "weft.kernel @k rows [] chunks 1 (" + list + ") -> (" + outs + ") {\n" + names + " = " + op +
+         " : (" + types + ") -> (" + outs + ")\nweft.yield " + names + " : " + outs + " }";
+}
+
+// Catches: an index outside the table that reads past it.
+TEST(GpuOps, gather) {
+  for (bool halves : {false, true}) {
+    std::string table = tensor("vocab:11 dim:37"), index = tensor("batch:3 pos:7", "i32");
+    GpuHarness harness(kernelOf("weft.gather %a0, %a1", {table, index}, {tensor("batch:3 pos:7 dim:37")}));
+    harness.fill[1] = [](size_t, size_t i) { return static_cast<double>(i * 7 % 11); };
+    if (halves)
+      harness.storeHalves({}, {0});
+    harness.check(halves ? 4e-3 : 0);
+  }
+}
+
+// Tokens come often or never, and more of them than a list holds. Catches: a
+// place lost between rounds, rows of a neighbour's block, sums in another order.
+TEST(GpuOps, gatherGrad) {
+  for (int64_t places : {5, 3000})
+    for (bool init : {false, true}) {
+      std::string dy = tensor("batch:1 pos:" + std::to_string(places) + " dim:3");
+      std::string index = tensor("batch:1 pos:" + std::to_string(places), "i32"),
+                  table = tensor("vocab:13 dim:3");
+      GpuHarness harness(init ? kernelOf("weft.gather_grad %a0, %a1 init %a2", {index, dy, table}, {table})
+                              : kernelOf("weft.gather_grad %a0, %a1", {index, dy}, {table}));
+      harness.fill[0] = [](size_t, size_t i) { return i % 3 ? 4.0 : static_cast<double>(i * 5 % 13); };
+      harness.storeHalves({1}, {});
+      if (init)
+        harness.inPlace = {{0, 2}};
+      harness.check(1e-5);
+    }
+}
+
+TEST(GpuOps, positionsAndDocuments) {
+  std::string t = tensor("batch:3 pos:50", "i32");
+  for (bool offset : {false, true}) {
+    GpuHarness harness(offset ? kernelOf("weft.position %a0 offset %a1", {t, "tensor<i32>"}, {t})
+                              : kernelOf("weft.position %a0", {t}, {t}));
+    harness.fill[0] = [](size_t, size_t i) { return static_cast<double>(i % 50 / 11 * 11); };
+    harness.fill[1] = [](size_t, size_t) { return 17.0; };
+    harness.check(0);
+  }
+  GpuHarness document(kernelOf("weft.document %a0", {t}, {t}));
+  document.fill[0] = [](size_t, size_t i) { return static_cast<double>(i % 50 / 11 * 11); };
+  document.check(0);
+  GpuHarness integers("weft.kernel @k rows [] chunks 1 () -> (tensor<3xi32>) {\n%0 = weft.integers [5, -1, "
+                      "2147483647] : tensor<3xi32>\nweft.yield %0 : tensor<3xi32> }");
+  integers.check(0);
+}
+
+// In place and apart; past the end of the cache nothing is written.
+TEST(GpuOps, cacheUpdate) {
+  for (double offset : {0.0, 5.0, 7.0})
+    for (bool inPlace : {false, true}) {
+      std::string cache = tensor("batch:2 keys:9 heads:3 dim:5"),
+                  value = tensor("batch:2 pos:4 heads:3 dim:5");
+      GpuHarness harness(kernelOf("weft.cache_update %a0, %a1, %a2", {cache, value, "tensor<i32>"}, {cache}));
+      harness.fill[2] = [offset](size_t, size_t) { return std::min(offset, 5.0); };
+      harness.storeHalves({0, 1}, {0});
+      if (inPlace)
+        harness.inPlace = {{0, 0}};
+      harness.check(0);
+    }
+}
+
+TEST(GpuOps, takeAndPut) {
+  std::string whole = tensor("batch:2 heads:5 dim:7"), part = tensor("batch:2 head:3 dim:7");
+  GpuHarness take(kernelOf("weft.take %a0 [\"heads\"] as \"head\" at [4, 0, 4]", {whole}, {part}));
+  take.storeHalves({0}, {0});
+  take.check(0);
+  GpuHarness put(kernelOf("weft.put %a0 from \"head\" to [\"heads\"] at [4, 0, 4]", {part}, {whole}));
+  put.check(1e-6);
+}
+
+// Columns, rows and everything; with and without what is added to.
+TEST(GpuOps, sumTo) {
+  std::string chunks = tensor("chunk:37 heads:3 dim:21");
+  for (std::string kept : {tensor("heads:3 dim:21"), tensor("dim:21"), tensor("chunk:37"), tensor(""),
+                           tensor("chunk:37 dim:21")})
+    for (bool init : {false, true}) {
+      GpuHarness harness(init ? kernelOf("weft.sum_to %a0 init %a1", {chunks, kept}, {kept})
+                              : kernelOf("weft.sum_to %a0", {chunks}, {kept}));
+      if (init)
+        harness.inPlace = {{0, 1}};
+      harness.check(1e-5);
+    }
+}
+
+// Catches: parts of the last block alone, a counter that is not set back.
+TEST(GpuOps, norm) {
+  for (int64_t count : {3, 5000, 70001}) {
+    std::string x = tensor("n:" + std::to_string(count));
+    GpuHarness harness(kernelOf("weft.norm %a0, %a1", {x, "tensor<f32>"}, {"tensor<f32>"}));
+    harness.check(1e-6);
+  }
+}
+
+// Rows that start anywhere, targets that count or not, large logits.
+TEST(GpuOps, crossEntropy) {
+  for (int64_t vocab : {5, 64, 5003})
+    for (bool halves : {false, true}) {
+      std::string logits = tensor("token:6 vocab:" + std::to_string(vocab)),
+                  targets = tensor("token:6", "i32");
+      std::string weight = tensor("token:6");
+      std::string options = "{z = 1.0e-3 : f64, smoothing = 1.0e-1 : f64}";
+      auto fill = [&](GpuHarness &harness) {
+        harness.fill[0] = [](size_t, size_t i) {
+          return std::sin(static_cast<double>(i)) * (i % 97 ? 4 : 80);
+        };
+        harness.fill[1] = [vocab](size_t, size_t i) {
+          return i == 2 ? -1.0 : static_cast<double>(static_cast<int64_t>(i * 31) % vocab);
+        };
+      };
+      GpuHarness harness(kernelOf("weft.cross_entropy_grad %a0, %a1 weight %a2 " + options,
+                                  {logits, targets, weight}, {logits, weight}));
+      fill(harness);
+      if (halves)
+        harness.storeHalves({0}, {0});
+      harness.inPlace = {{0, 0}};
+      harness.check(halves ? 4e-3 : 2e-5);
+      GpuHarness loss(kernelOf("weft.cross_entropy %a0, %a1 weight %a2 " + options, {logits, targets, weight},
+                               {"tensor<f32>"}));
+      fill(loss);
+      if (halves)
+        loss.storeHalves({0}, {});
+      loss.check(2e-5);
+    }
+}
+
+// Sums over the middle axis, a batch in the middle: no product that BLAS knows.
+TEST(GpuOps, oddProducts) {
+  std::string a = tensor("batch:2 heads:3 pos:5"), b = tensor("heads:3 dim:4 pos:5");
+  std::string c = tensor("dim:4 batch:2 heads:3");
+  GpuHarness harness(kernelOf("weft.contract %a0, %a1 init %a2", {a, b, c}, {c}));
+  harness.storeHalves({0, 1}, {});
+  harness.check(1e-5);
+}
+
+} // namespace
+} // namespace weft::test
