@@ -20,7 +20,7 @@ static std::string textOf(ModuleOp module) {
 
 /// A kernel of tiles at the stage, or why there is none.
 static FailureOr<std::string> tileText(KernelOp kernel, GpuStage stage, const GpuTarget &target) {
-  FailureOr<AttendTile> tile = buildAttendTile(kernel, target);
+  FailureOr<AttendTile> tile = buildAttendTile(kernel, target, AttendOptions::fastest());
   if (failed(tile))
     return failure();
   if (stage == GpuStage::Tile)
