@@ -160,5 +160,19 @@ TEST(GpuOps, oddProducts) {
   harness.check(1e-5);
 }
 
+// A kernel without a fast form, with scratch of its own for each thread.
+TEST(GpuOps, slowMix) {
+  std::string pos = "batch:2 pos:70 ", pattern = tensor("frozen:2 place:70");
+  GpuHarness harness(
+      kernelOf("weft.mix %a0, %a1, %a2 windows %a3 documents %a4",
+               {tensor(pos + "kv:2 head:8"), pattern, pattern, "tensor<2xi32>", tensor(pos, "i32")},
+               {tensor(pos + "frozen:2 head:8"), tensor(pos + "frozen:2")}));
+  harness.fill[3] = [](size_t, size_t i) { return i ? 2147483647.0 : 17.0; };
+  harness.fill[4] = [](size_t, size_t i) { return i % 70 < 23 ? 0.0 : 23.0; };
+  harness.maySlow = true;
+  harness.storeHalves({0}, {0});
+  harness.check(8e-3);
+}
+
 } // namespace
 } // namespace weft::test
