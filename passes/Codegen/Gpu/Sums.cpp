@@ -34,7 +34,7 @@ struct SumAxes {
   }
 };
 
-constexpr int64_t kColumns = 32, kGroups = 16;
+constexpr int64_t kColumns = 32, kGroups = 32;
 
 /// 32 results a block, a lane each; warps share the summed places, then add up in order.
 void sumColumns(SumToOp op, const SumAxes &axes, Block &block) {
