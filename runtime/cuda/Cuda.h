@@ -67,7 +67,8 @@ absl::StatusOr<CudaOptions> withEnvironment(CudaOptions options);
 /// the compiler said; NotFound and FailedPrecondition for the driver and devices.
 ///
 /// `run` copies inputs and results through pinned memory and waits once. After a
-/// kernel has crashed every further call returns that error; a new machine works.
+/// kernel has crashed every further call returns that error, and CUDA gives the
+/// process no device again (CUDA Driver API, CUDA_ERROR_ILLEGAL_ADDRESS); all else goes on.
 absl::StatusOr<std::unique_ptr<Machine>> makeCudaMachine(Executable executable, const CudaOptions &options);
 
 /// What a CUDA machine did since it was made.

@@ -22,7 +22,6 @@ void bindDevices(Binder &bind, Driver &driver) {
   bind("cuDeviceTotalMem_v2", driver.deviceTotalMem);
   bind("cuDevicePrimaryCtxRetain", driver.primaryCtxRetain);
   bind("cuDevicePrimaryCtxRelease_v2", driver.primaryCtxRelease);
-  bind("cuDevicePrimaryCtxReset_v2", driver.primaryCtxReset);
   bind("cuCtxSetCurrent", driver.ctxSetCurrent);
 }
 

@@ -28,7 +28,6 @@ struct Driver {
   Result (*deviceTotalMem)(size_t *bytes, Device device);
   Result (*primaryCtxRetain)(Context *context, Device device);
   Result (*primaryCtxRelease)(Device device);
-  Result (*primaryCtxReset)(Device device);
   Result (*ctxSetCurrent)(Context context);
 
   Result (*memGetInfo)(size_t *free, size_t *total);

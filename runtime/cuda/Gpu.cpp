@@ -41,9 +41,13 @@ absl::Status Gpu::start() {
   if (absl::Status status = check(driver, driver.deviceGet(&device, facts.index), where); !status.ok())
     return status;
   Context retained = nullptr;
-  if (absl::Status status =
-          check(driver, driver.primaryCtxRetain(&retained, device), where + ": making a context");
-      !status.ok())
+  Result made = driver.primaryCtxRetain(&retained, device);
+  if (isSticky(made))
+    return absl::FailedPreconditionError(
+        absl::StrCat(where, ": ", describe(driver, made),
+                     "; a kernel of this process crashed, and CUDA gives such a process no device again: start "
+                     "the program anew"));
+  if (absl::Status status = check(driver, made, where + ": making a context"); !status.ok())
     return status;
   context = retained;
   if (absl::Status status = enter(); !status.ok())
@@ -61,10 +65,6 @@ Gpu::~Gpu() {
     driver.memFreeHost(block);
   if (stream)
     driver.streamDestroy(stream);
-  // A crashed kernel leaves a context in which nothing works: the next machine
-  // of this process needs a new one.
-  if (!broken.ok())
-    driver.primaryCtxReset(device);
   driver.ctxSetCurrent(nullptr);
   driver.primaryCtxRelease(device);
 }
@@ -80,8 +80,8 @@ absl::Status Gpu::checked(Result result, std::string_view what) {
   if (isSticky(result) && broken.ok())
     broken = absl::InternalError(
         absl::StrCat(std::string(status.message()),
-                     "; the device's state is lost, so that this machine can do nothing more: make another, "
-                     "from a checkpoint"));
+                     "; the device's state is lost, and this process can use no CUDA device again: start "
+                     "the program anew, from a checkpoint"));
   return status;
 }
 

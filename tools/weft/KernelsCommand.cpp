@@ -31,10 +31,16 @@ namespace {
 using KernelModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
 /// Kernels of a model's programs at these shapes.
-absl::StatusOr<KernelModule> kernelsOfModel(const Request &request, const std::vector<std::string> &programs,
+absl::StatusOr<KernelModule> kernelsOfModel(Request request, std::vector<std::string> programs,
                                             int64_t batch, int64_t positions, const std::string &chip,
                                             mlir::MLIRContext &context) {
+  // Without a recipe, or at sizes that it does not fit, there is no optimiser.
   absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
+  if (!program.ok()) {
+    request.needsRecipe = false;
+    program = loadProgram(request);
+    std::erase(programs, "update");
+  }
   if (!program.ok())
     return program.status();
   PipelineOptions options;

@@ -42,7 +42,6 @@ WEFT_SAME(cuDeviceGetAttribute, Driver::deviceGetAttribute);
 WEFT_SAME(cuDeviceTotalMem, Driver::deviceTotalMem);
 WEFT_SAME(cuDevicePrimaryCtxRetain, Driver::primaryCtxRetain);
 WEFT_SAME(cuDevicePrimaryCtxRelease, Driver::primaryCtxRelease);
-WEFT_SAME(cuDevicePrimaryCtxReset, Driver::primaryCtxReset);
 WEFT_SAME(cuCtxSetCurrent, Driver::ctxSetCurrent);
 WEFT_SAME(cuMemGetInfo, Driver::memGetInfo);
 WEFT_SAME(cuMemAlloc, Driver::memAlloc);

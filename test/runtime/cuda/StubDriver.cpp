@@ -137,14 +137,6 @@ Result cuDevicePrimaryCtxRelease_v2(Device) {
   return kSuccess;
 }
 /// A new context: what was in the old one is gone.
-Result cuDevicePrimaryCtxReset_v2(Device) {
-  Stub &s = stub();
-  ++s.calls["cuDevicePrimaryCtxReset_v2"];
-  for (auto [address, bytes] : s.blocks)
-    std::free(reinterpret_cast<void *>(address));
-  s.blocks.clear(), s.queue.clear(), s.used = 0, s.sticky = kSuccess;
-  return kSuccess;
-}
 Result cuCtxSetCurrent(Context) {
   WEFT_ENTER("cuCtxSetCurrent");
   return kSuccess;
