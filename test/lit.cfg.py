@@ -23,6 +23,8 @@ for name in ("HOME", "WEFT_CACHE_DIR", "WEFT_DATA_DIR", "XDG_DATA_HOME", "WEFT_T
     if name in os.environ:
         config.environment[name] = os.environ[name]
 config.environment["NO_COLOR"] = "1"
+# What tests expect is the CPU's, on machines with a GPU too.
+config.environment["WEFT_DEVICE"] = "cpu"
 
 # %models: the shipped models. %src: the repository. %python: the one with NumPy.
 config.substitutions.append(("%models", os.path.join(config.weft_source_dir, "models")))

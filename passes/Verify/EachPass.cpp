@@ -70,6 +70,8 @@ public:
 private:
   void judge(PassVerdict &verdict, ModuleOp module, Observation &after) {
     double tolerance = options.tolerance;
+    if (auto found = options.rounding.find(verdict.pass); found != options.rounding.end())
+      tolerance = found->second;
     if (llvm::is_contained(options.lossy, verdict.pass)) {
       verdict.kind = PassVerdict::Kind::Lossy;
       return;

@@ -18,6 +18,8 @@ struct VerifyOptions {
   uint64_t seed = 1;
   /// Passes, by argument, that change numbers on purpose.
   std::vector<std::string> lossy{"weft-freeze-heads"};
+  /// Passes that round what is stored, and how far that may go instead of `tolerance`.
+  std::map<std::string, double> rounding;
 };
 
 /// Where two runs differ most.
