@@ -21,7 +21,7 @@ constexpr size_t kQueries = 0, kSlopes = 1; // streamed
 class KeyValue : public AttendKernel {
 public:
   KeyValue(Location loc, const AttendProblem &p, const AttendTiling &tiling)
-      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}) {}
+      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}, {p.lse, p.delta}) {}
 
 private:
   struct Bounds {
@@ -30,15 +30,16 @@ private:
   };
   /// Of the queries of a block.
   struct ColumnValues {
-    Value base, delta;
+    Value lse, delta;
   };
   Values forEachRun(const Item &item, ValueRange start, RunBody body) override;
   Value consume(const Item &item, Value number) override;
   Value documentsEnd(const Item &item, Value lastKey);
   Value queriesEnd(Value lastKey, Value window);
   Bounds boundsOf(const Item &item, const Run &run);
-  ColumnValues readColumns(const Item &item, const Run &run, Value query);
+  ColumnValues loadColumns(const Item &item, const Run &run, Value query);
   Value mask(Value scores, Value query, const Item &item, const Bounds &bounds);
+  Value probabilitiesOf(Value scores, Value lse);
   Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
                ValueRange carried);
   void releaseBoth(Value number);
@@ -101,15 +102,13 @@ KeyValue::Bounds KeyValue::boundsOf(const Item &item, const Run &run) {
   return {e.select(there, begin, run.count), e.select(there, end, run.count), window, key};
 }
 
-KeyValue::ColumnValues KeyValue::readColumns(const Item &item, const Run &run, Value query) {
+KeyValue::ColumnValues KeyValue::loadColumns(const Item &item, const Run &run, Value query) {
   Type columns = e.cols(tiling.block, e.f32);
   Value at = place(item.row, query, run.head, p.queries, p.heads, 1);
   Value heads = e.wide(e.number(p.heads)), limit = e.sub(e.number(p.queries), query);
   Value lse = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.lse), at, heads, limit);
   Value delta = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.delta), at, heads, limit);
-  Value base =
-      e.map(columns, {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
-  return {base, delta};
+  return {lse, delta};
 }
 
 /// Queries from T on bring zeros of q and dout, so whatever they see adds nothing.
@@ -139,6 +138,15 @@ Value KeyValue::mask(Value scores, Value query, const Item &item, const Bounds &
                 {scores})[0];
 }
 
+/// exp(scale * scores - lse), lse of the columns.
+Value KeyValue::probabilitiesOf(Value scores, Value lse) {
+  Value c = e.real(p.scale * std::numbers::log2e);
+  Value base =
+      e.map(lse.getType(), {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
+  return e.map(scores.getType(), {scores, base},
+               [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
+}
+
 void KeyValue::releaseBoth(Value number) {
   release(kQueries, number);
   release(kSlopes, number);
@@ -149,7 +157,9 @@ void KeyValue::releaseBoth(Value number) {
 AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bounds &bounds, Value at,
                                      Value number, ValueRange carried) {
   Value query = e.mul(blockOf(run, at), tiling.block);
-  ColumnValues columns = readColumns(item, run, query);
+  ColumnValues columns;
+  if (!hasCompanions())
+    columns = loadColumns(item, run, query);
   Value q = take(kQueries, number), slope = take(kSlopes, number);
   e.fence();
   Value scores = e.product(own(kKeys), q);
@@ -157,6 +167,8 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   e.fence();
   Value slopes = e.product(own(kValues), slope);
   e.commit();
+  if (hasCompanions())
+    columns = {companion(kQueries, number), companion(kSlopes, number)};
   Values first{scores, carried[0], carried[1], carried[2], carried[3]};
   if (tiling.overlap) {
     first = e.wait(1, first);
@@ -165,15 +177,22 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
     first[0] = e.waitOne(1, scores);
   }
   scores = mask(first[0], query, item, bounds);
-  Value c = e.real(p.scale * std::numbers::log2e);
-  Value probabilities = e.map(scores.getType(), {scores, columns.base},
-                              [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
-  slopes = e.waitOne(0, slopes);
+  Value probabilities = probabilitiesOf(scores, columns.lse), p16, dv;
+  auto addValues = [&] {
+    p16 = e.left(probabilities);
+    e.fence();
+    dv = e.product(p16, slope, first[2], /*transposed=*/true);
+    e.commit();
+  };
+  if (!tiling.synchronous) // goes on under ds; done at once it would only hold registers
+    addValues();
+  slopes = e.waitOne(1, slopes);
   slopes = e.map(scores.getType(), {probabilities, slopes, columns.delta},
                  [&](ValueRange in) { return e.mulf(in[0], e.subf(in[1], in[2])); });
-  Value p16 = e.left(probabilities), ds16 = e.left(slopes);
+  Value ds16 = e.left(slopes);
+  if (tiling.synchronous)
+    addValues();
   e.fence();
-  Value dv = e.product(p16, slope, first[2], /*transposed=*/true);
   Value dk = e.product(ds16, q, first[1], /*transposed=*/true);
   e.commit();
   if (tiling.overlap)
