@@ -90,8 +90,10 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
 
   // 5. Kernels by structure: from here nothing depends on depth but the number of calls.
   manager.addPass(createOutlineKernelsPass());
-  if (gpu)
+  if (gpu) {
     manager.addPass(createStoreInBf16Pass(store));
+    manager.addPass(createFoldActivationsPass());
+  }
   if (reached(Stage::Kernels))
     return;
   SchedulePassOptions schedule;

@@ -1,6 +1,7 @@
 //===- Contract.cpp - Products --------------------------------------------===//
 #include "passes/Codegen/Builders.h"
 #include "passes/Codegen/Codegen.h"
+#include "passes/Codegen/Gemms.h"
 #include "passes/Codegen/RowProgram.h"
 
 using namespace mlir;
@@ -204,11 +205,7 @@ private:
 
 } // namespace
 
-std::optional<rt::Gemm> gemmOf(KernelOp kernel) {
-  Block &block = kernel.getBody().front();
-  auto op = dyn_cast<ContractOp>(block.front());
-  if (!op || !llvm::hasNItems(block, 2))
-    return std::nullopt;
+std::optional<rt::Gemm> gemmOf(ContractOp op) {
   // The runtime takes operands in the kernel's order.
   auto isArgument = [](Value value, unsigned number) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -217,6 +214,12 @@ std::optional<rt::Gemm> gemmOf(KernelOp kernel) {
   if (!isArgument(op.getA(), 0) || !isArgument(op.getB(), 1))
     return std::nullopt;
   return productOf(ProductAxes(op.getA(), op.getB(), op.getResult()), static_cast<bool>(op.getInit()));
+}
+
+std::optional<rt::Gemm> gemmOf(KernelOp kernel) {
+  Block &block = kernel.getBody().front();
+  auto op = dyn_cast<ContractOp>(block.front());
+  return op && llvm::hasNItems(block, 2) ? gemmOf(op) : std::nullopt;
 }
 
 KernelKind contractKind(ContractOp op) {

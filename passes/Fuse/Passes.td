@@ -53,6 +53,23 @@ def StoreInBf16Pass : Pass<"weft-store-in-bf16", "::mlir::ModuleOp"> {
   let options = [Option<"chunks", "chunks", "int64_t", "32", "most parts; as weft-fuse has">];
 }
 
+def FoldActivationsPass : Pass<"weft-fold-activations", "::mlir::ModuleOp"> {
+  let summary = "products apply gelu_tanh, or its gradient, to what they write";
+  let description = [{
+    For the GPU. A product whose result goes through `gelu_tanh` and is kept for
+    the backward pass gives both from one kernel; a product that only
+    `unary_grad gelu_tanh` reads is multiplied by the gradient where it is made.
+    Folded is what cuBLASLt has an epilogue for: factors, results and the kept
+    value in bf16, without `init`. It is lossy: the activation, and its
+    gradient, see the product before it is rounded.
+
+    - Needs: `weft-store-in-bf16`.
+    - Gives: no launch of its own for such an activation.
+    - Cost: one walk, one kernel tried for each pair of kernels.
+    - Example: `test/passes/Fuse/fold-activations.mlir`.
+  }];
+}
+
 def SplitSumsPass : Pass<"weft-split-sums", "::mlir::ModuleOp"> {
   let summary = "sums over all rows become one part a chunk and a sum of the parts in order";
   let description = [{

@@ -3,6 +3,7 @@
 #include "passes/Fuse/Regions.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
@@ -119,4 +120,32 @@ std::string weft::kernelHash(KernelOp kernel) {
   llvm::raw_string_ostream stream(text);
   kernel->print(stream, OpPrintingFlags().useLocalScope());
   return llvm::utohexstr(llvm::xxh3_64bits(stream.str()), /*LowerCase=*/true, 16);
+}
+
+KernelNames::KernelNames(ModuleOp module) {
+  for (KernelOp kernel : module.getOps<KernelOp>())
+    known[kernel->getAttrOfType<StringAttr>("weft.hash").getValue()] = kernel.getSymName().str();
+}
+
+std::string KernelNames::nameOf(KernelOp made, StringRef label) {
+  std::string hash = kernelHash(made);
+  auto [entry, isNew] = known.try_emplace(hash);
+  if (!isNew) {
+    made.erase();
+    return entry->second;
+  }
+  entry->second = (label + "_" + StringRef(hash).take_front(8)).str();
+  made.setSymName(entry->second);
+  made->setAttr("weft.hash", StringAttr::get(made.getContext(), hash));
+  return entry->second;
+}
+
+StringRef weft::labelOf(KernelOp kernel) { return kernel.getSymName().rsplit('_').first; }
+
+void weft::dropUnlaunched(ModuleOp module) {
+  llvm::StringSet<> used;
+  module.walk([&](LaunchOp launch) { used.insert(launch.getKernel()); });
+  for (KernelOp kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+    if (!used.contains(kernel.getSymName()))
+      kernel.erase();
 }

@@ -3,6 +3,8 @@
 
 #include "dialects/Weft/Weft.h"
 
+#include "llvm/ADT/StringMap.h"
+
 #include <optional>
 #include <string>
 
@@ -33,6 +35,24 @@ mlir::Value withoutConverts(mlir::Value value);
 /// 16 hex digits of a kernel as it prints: body, types and attributes, without
 /// locations. Hash before the kernel gets its name.
 std::string kernelHash(KernelOp kernel);
+
+/// The kernels of a module by what they compute.
+class KernelNames {
+public:
+  explicit KernelNames(mlir::ModuleOp module);
+  /// The name of a kernel that computes what `made` does: `label` and its hash, or
+  /// the name of one that was there before, and then `made` is erased.
+  std::string nameOf(KernelOp made, llvm::StringRef label);
+
+private:
+  llvm::StringMap<std::string> known; // hash to name
+};
+
+/// A kernel's name without its hash.
+llvm::StringRef labelOf(KernelOp kernel);
+
+/// Erases the kernels that no launch of `module` names.
+void dropUnlaunched(mlir::ModuleOp module);
 
 /// The data axes that `type` starts with: [batch, pos], or fewer.
 llvm::SmallVector<mlir::StringAttr> leadingRows(mlir::RankedTensorType type);

@@ -12,8 +12,6 @@
 #include "passes/Fuse/Passes.h"
 #include "passes/Fuse/Regions.h"
 
-#include "llvm/ADT/StringSet.h"
-
 namespace weft {
 #define GEN_PASS_DEF_STOREINBF16PASS
 #include "passes/Fuse/Passes.h.inc"
@@ -53,8 +51,8 @@ namespace {
 
 class Function {
 public:
-  Function(func::FuncOp function, ModuleOp module, llvm::StringMap<std::string> &known, int64_t chunks)
-      : function(function), module(module), known(known), chunks(chunks) {
+  Function(func::FuncOp function, ModuleOp module, KernelNames &names, int64_t chunks)
+      : function(function), module(module), names(names), chunks(chunks) {
     for (KernelOp kernel : module.getOps<KernelOp>())
       kernels[kernel.getSymNameAttr()] = kernel;
   }
@@ -71,11 +69,10 @@ private:
   RankedTensorType inBf16(RankedTensorType type) {
     return withElement(type, BFloat16Type::get(type.getContext()));
   }
-  void addKernel(KernelOp kernel, StringRef label, std::string &name);
 
   func::FuncOp function;
   ModuleOp module;
-  llvm::StringMap<std::string> &known; // hash to name
+  KernelNames &names;
   int64_t chunks;
   llvm::DenseMap<StringAttr, KernelOp> kernels;
   llvm::DenseMap<Value, Value> copies; // of 32-bit values, rounded
@@ -105,19 +102,6 @@ bool Function::isStoredInBf16(LaunchOp launch, KernelOp kernel, unsigned result)
          !startsWide(launch, kernel);
 }
 
-void Function::addKernel(KernelOp kernel, StringRef label, std::string &name) {
-  std::string hash = kernelHash(kernel);
-  auto [entry, isNew] = known.try_emplace(hash);
-  if (!isNew) {
-    name = entry->second;
-    kernel.erase();
-    return;
-  }
-  name = entry->second = (label + "_" + StringRef(hash).take_front(8)).str();
-  kernel.setSymName(name);
-  kernel->setAttr("weft.hash", StringAttr::get(kernel.getContext(), hash));
-}
-
 /// `value` in bf16, made by a kernel of its own before the first reader.
 Value Function::rounded(Value value, Operation *before) {
   if (Value copy = copies.lookup(value))
@@ -137,8 +121,7 @@ Value Function::rounded(Value value, Operation *before) {
   builder.setInsertionPointToEnd(&body);
   Value narrow = ConvertOp::create(builder, loc, to, body.getArgument(0));
   YieldOp::create(builder, loc, narrow);
-  std::string name;
-  addKernel(kernel, "convert", name);
+  std::string name = names.nameOf(kernel, "convert");
   builder.setInsertionPoint(before);
   auto launch = LaunchOp::create(builder, loc, TypeRange(to),
                                  FlatSymbolRefAttr::get(builder.getContext(), name), ValueRange(value));
@@ -196,9 +179,7 @@ std::string Function::convertingKernel(LaunchOp launch, KernelOp kernel) {
     results.push_back(value);
   }
   YieldOp::create(builder, yield.getLoc(), results);
-  std::string name;
-  addKernel(made, kernel.getSymName().rsplit('_').first, name);
-  return name;
+  return names.nameOf(made, labelOf(kernel));
 }
 
 void Function::rebuild(LaunchOp launch, KernelOp kernel) {
@@ -238,16 +219,10 @@ struct StoreInBf16 : weft::impl::StoreInBf16PassBase<StoreInBf16> {
       if (RankedTensorType type = state.getTensorType();
           state.getRole() == Role::Cache && type.getElementType().isF32())
         state.setType(withElement(type, BFloat16Type::get(&getContext())));
-    llvm::StringMap<std::string> known;
-    for (KernelOp kernel : module.getOps<KernelOp>())
-      known[kernel->getAttrOfType<StringAttr>("weft.hash").getValue()] = kernel.getSymName().str();
+    KernelNames names(module);
     for (func::FuncOp function : module.getOps<func::FuncOp>())
-      Function(function, module, known, chunks).run();
-    llvm::StringSet<> used;
-    module.walk([&](LaunchOp launch) { used.insert(launch.getKernel()); });
-    for (KernelOp kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
-      if (!used.contains(kernel.getSymName()))
-        kernel.erase();
+      Function(function, module, names, chunks).run();
+    dropUnlaunched(module);
   }
 };
 } // namespace

@@ -129,6 +129,9 @@ void Writer::addProgram(ProgramOp op) {
     const rt::Gemm &gemm = executable.kernels[call.kernel].gemm;
     if (gemm.accumulate && !gemm.separate && call.operands.size() == 4)
       call.operands.erase(call.operands.begin() + 2);
+    // The auxiliary that it reads stands last.
+    if (gemm.epilogue == rt::Gemm::Epilogue::GeluGrad)
+      std::swap(call.operands[2], call.operands[3]);
     program.calls.push_back(std::move(call));
   }
   executable.arenaBytes = std::max(executable.arenaBytes, static_cast<uint64_t>(op.getArena().value_or(0)));

@@ -180,8 +180,11 @@ absl::Status checkRuntimeKernel(const Kernel &kernel, const Call &call, const st
   if (call.operands.size() != expected)
     return invalid(where, ".operands: kernel ", kernel.name, " takes ", expected, ", found ",
                    call.operands.size());
-  if (call.operands.back().space == Space::Input)
-    return invalid(where, ": kernel ", kernel.name, " writes its last operand, which is an input");
+  // Of a product with GeluGrad the last is the auxiliary, which it reads.
+  bool readsLast = kernel.kind == Kernel::Kind::Gemm && kernel.gemm.epilogue == Gemm::Epilogue::GeluGrad;
+  size_t written = expected - (readsLast ? 2 : 1);
+  if (call.operands[written].space == Space::Input)
+    return invalid(where, ": kernel ", kernel.name, " writes operand ", written, ", which is an input");
   if (kernel.kind == Kernel::Kind::Copy && call.operands[0].bytes != call.operands[1].bytes)
     return invalid(where, ": a copy needs equal sizes; found ", call.operands[0].bytes, " and ",
                    call.operands[1].bytes, " bytes");

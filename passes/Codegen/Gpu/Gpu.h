@@ -31,8 +31,8 @@ llvm::FailureOr<rt::Kernel> compileGpuKernel(KernelOp kernel, const GpuTarget &t
 /// Work items of a call; depends on the kernel alone.
 int64_t gpuGridOf(KernelOp kernel, const GpuTarget &target = {});
 
-/// The product that a kernel of one contract is, when cuBLASLt can do it as it
-/// is stored.
+/// The product that a kernel of one contract is, or of one and what
+/// weft-fold-activations folds into it, when cuBLASLt can do it as it is stored.
 std::optional<rt::Gemm> gpuGemmOf(KernelOp kernel);
 
 /// A kernel written out: one entry in the LLVM and NVVM dialects, or before

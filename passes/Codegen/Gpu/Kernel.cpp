@@ -1,5 +1,6 @@
 //===- Kernel.cpp - The whole way of a kernel to the GPU ------------------===//
 #include "passes/Codegen/Codegen.h"
+#include "passes/Codegen/Gemms.h"
 #include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Codegen/Gpu/Kinds.h"
@@ -83,11 +84,50 @@ static rt::ElementType elementOf(Type type) {
   return type.isBF16() ? rt::ElementType::BF16 : rt::ElementType::F32;
 }
 
+using Epilogue = rt::Gemm::Epilogue;
+
+/// What a body of a contract and one op more does to the product, or None:
+///   y = A B, yield gelu_tanh(y), y        GeluAux
+///   d = A B, yield d gelu_tanh'(x)        GeluGrad, x the last argument
+static Epilogue epilogueOf(ContractOp product, Operation *last, YieldOp yield) {
+  Value y = product.getResult();
+  if (auto unary = dyn_cast<UnaryOp>(last)) {
+    bool both =
+        yield->getNumOperands() == 2 && yield.getValues()[0] == unary.getY() && yield.getValues()[1] == y;
+    return both && unary.getFn() == UnaryFn::GeluTanh && unary.getX() == y ? Epilogue::GeluAux
+                                                                           : Epilogue::None;
+  }
+  auto grad = dyn_cast<UnaryGradOp>(last);
+  if (!grad || grad.getFn() != UnaryFn::GeluTanh || grad.getDy() != y || !y.hasOneUse())
+    return Epilogue::None;
+  auto x = dyn_cast<BlockArgument>(grad.getX());
+  bool one = yield->getNumOperands() == 1 && yield.getValues()[0] == grad.getDx();
+  return one && x && x.getArgNumber() == 2 ? Epilogue::GeluGrad : Epilogue::None;
+}
+
+/// A product with an epilogue: all that cuBLASLt reads and writes is bf16, and
+/// rows of the auxiliary start at multiples of 16 bytes.
+static std::optional<rt::Gemm> foldedGemmOf(const BareKernel &bare) {
+  KernelOp kernel = bare.kernel;
+  mlir::Block &block = kernel.getBody().front();
+  auto product = dyn_cast<ContractOp>(block.front());
+  if (!product || product.getInit() || !llvm::hasNItems(block, 3))
+    return std::nullopt;
+  Epilogue epilogue = epilogueOf(product, product->getNextNode(), cast<YieldOp>(block.getTerminator()));
+  auto gemm = epilogue == Epilogue::None ? std::nullopt : gemmOf(product);
+  bool narrow = llvm::all_of(bare.storage, [](Type type) { return type.isBF16(); });
+  if (!gemm || !narrow || gemm->ldc % 8 != 0 || gemm->strideC % 8 != 0)
+    return std::nullopt;
+  gemm->typeA = gemm->typeB = gemm->typeC = rt::ElementType::BF16;
+  gemm->epilogue = epilogue;
+  return gemm;
+}
+
 /// On a copy: the bare kernel replaces the one that it was made of.
 static std::optional<rt::Gemm> gemmOfBare(const BareKernel &bare) {
   auto gemm = gemmOf(bare.kernel);
   if (!gemm)
-    return std::nullopt;
+    return foldedGemmOf(bare);
   gemm->typeA = elementOf(bare.storage[0]);
   gemm->typeB = elementOf(bare.storage[1]);
   gemm->typeC = elementOf(bare.storage.back());
