@@ -38,7 +38,8 @@ private:
   Value queriesEnd(Value lastKey, Value window);
   Bounds boundsOf(const Item &item, const Run &run);
   ColumnValues loadColumns(const Item &item, const Run &run, Value query);
-  Value mask(Value scores, Value query, const Item &item, const Bounds &bounds);
+  Value startOf(const Item &item, Value query);
+  Value mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds);
   Value probabilitiesOf(Value scores, Value lse);
   Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
                ValueRange carried);
@@ -111,11 +112,18 @@ KeyValue::ColumnValues KeyValue::loadColumns(const Item &item, const Run &run, V
   return {lse, delta};
 }
 
-/// Queries from T on bring zeros of q and dout, so whatever they see adds nothing.
-Value KeyValue::mask(Value scores, Value query, const Item &item, const Bounds &bounds) {
+/// First key of the document of the last query of the block from `query` on.
+Value KeyValue::startOf(const Item &item, Value query) {
+  Value none = e.number(0), final = last(query, tiling.block, p.queries);
+  return e.load(operand(p.starts), place(item.row, final, none, p.queries, 1, 1));
+}
+
+/// `start`: startOf the block. Queries from T on bring zeros of q and dout, so
+/// whatever they see adds nothing.
+Value KeyValue::mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds) {
   Value none = e.number(0), key = bounds.key;
   Value final = last(query, tiling.block, p.queries);
-  Value late = e.less(key, firstKey(item.row, final, bounds.window, none));
+  Value late = e.less(key, e.max(e.add(e.sub(final, bounds.window), 1), start));
   Value early = e.less(query, e.add(key, kRows - 1));
   return e.when(arith::OrIOp::create(e.b, e.loc, late, early),
                 [&] {
@@ -157,6 +165,7 @@ void KeyValue::releaseBoth(Value number) {
 AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bounds &bounds, Value at,
                                      Value number, ValueRange carried) {
   Value query = e.mul(blockOf(run, at), tiling.block);
+  Value start = startOf(item, query); // under the products, not after them
   ColumnValues columns;
   if (!hasCompanions())
     columns = loadColumns(item, run, query);
@@ -176,7 +185,7 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   } else {
     first[0] = e.waitOne(1, scores);
   }
-  scores = mask(first[0], query, item, bounds);
+  scores = mask(first[0], query, start, item, bounds);
   Value probabilities = probabilitiesOf(scores, columns.lse), p16, dv;
   auto addValues = [&] {
     p16 = e.left(probabilities);
