@@ -180,6 +180,21 @@ TEST(Executable, LiesAreNamed) {
   }
 }
 
+// Of a product with GeluGrad the last operand is read and the third written.
+// Mutation caught: the last taken for what is written.
+TEST(Executable, AuxiliaryThatIsReadMayBeAnInput) {
+  Executable executable = sample();
+  executable.programs[0].inputs[0].shape = {128};
+  Gemm &gemm = executable.kernels[2].gemm;
+  gemm.accumulate = false, gemm.epilogue = Gemm::Epilogue::GeluGrad;
+  std::vector<Operand> &operands = executable.programs[0].calls[1].operands;
+  operands.push_back({Space::Input, 0, 512});
+  EXPECT_TRUE(serialize(executable).ok()) << serialize(executable).status();
+  std::swap(operands[2], operands[3]);
+  EXPECT_NE(serialize(executable).status().message().find("writes operand 2, which is an input"),
+            std::string::npos);
+}
+
 /// `file` with the checksum of what stands before its last 8 bytes.
 std::string sealed(std::string file) {
   file.resize(file.size() - 8);
