@@ -132,8 +132,15 @@ Result cuDevicePrimaryCtxRetain(Context *context, Device device) {
   *context = handleOf<Context>(static_cast<uintptr_t>(device) + 1);
   return kSuccess;
 }
+/// With a crashed context goes all that was in it; the process gets no other one.
 Result cuDevicePrimaryCtxRelease_v2(Device) {
-  --stub().live;
+  Stub &s = stub();
+  --s.live;
+  if (s.sticky == kSuccess)
+    return kSuccess;
+  for (auto [address, bytes] : s.blocks)
+    std::free(reinterpret_cast<void *>(address));
+  s.blocks.clear(), s.queue.clear(), s.used = 0, s.live = 0;
   return kSuccess;
 }
 /// A new context: what was in the old one is gone.
