@@ -160,13 +160,11 @@ LogicalResult WriteFragOp::verify() {
 
 LogicalResult ReadColsOp::verify() {
   SmemType tile = getTile().getType();
-  if (tile.getStages() != 1 || tile.getPanels() != 1 || tile.getSwizzle() != 0 ||
-      !tile.getElement().isF32() || !elementOf(getType()).isF32()) // C1
-    return emitOpError() << "expects one stage and panel of f32 without swizzle, but got " << tile << " for "
+  if (!isPlainRow(tile) || !tile.getElement().isF32() || !elementOf(getType()).isF32()) // C1
+    return emitOpError() << "expects one row of f32 without swizzle, but got " << tile << " for "
                          << getType();
-  int64_t columns = getType().getColumns();
-  if (tile.getRows() == 1 ? tile.getColumns() != columns : tile.getRows() != columns) // C2
-    return emitOpError() << "expects one row of as many elements as columns, " << columns
-                         << ", or as many rows, but got " << tile;
+  if (tile.getColumns() != getType().getColumns()) // C2
+    return emitOpError() << "expects as many elements as columns, " << getType().getColumns() << ", but got "
+                         << tile;
   return success();
 }

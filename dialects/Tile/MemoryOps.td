@@ -213,12 +213,8 @@ def Tile_WriteFragOp : Tile_Op<"write_frag"> {
 }
 
 def Tile_ReadColsOp : Tile_Op<"read_cols"> {
-  let summary = "reads one value a column from a row or a column in shared memory";
-  let description = [{
-    Value c is element c of a tile's only row, or the first element of its row c.
-    Constraints: one stage and panel of f32 without swizzle (C1), with one row of as
-    many elements as columns or as many rows (C2).
-  }];
+  let summary = "reads one value a column from a row in shared memory";
+  let description = [{ Constraints: one stage of one row of f32 without swizzle (C1), as many as columns (C2). }];
   let arguments = (ins Tile_SmemType:$tile);
   let results = (outs Tile_ColsType:$result);
   let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($result)";

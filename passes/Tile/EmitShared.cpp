@@ -165,16 +165,6 @@ void KernelEmitter::emit(WriteFragOp op) {
 
 void KernelEmitter::emit(ReadColsOp op) {
   Values parts;
-  SmemType type = op.getTile().getType();
-  if (type.getRows() > 1) {
-    for (int64_t j = 0; j < op.getType().getColumns() / 8; ++j)
-      for (int64_t e = 0; e < 2; ++e) {
-        Value address = add(one(op.getTile()), mul(columnOf(j, e), i32(rowBytes(type))));
-        parts.push_back(
-            assembly("ld.shared.f32 $0, [$1];", "=f,r", {address}, {builder.getF32Type()}).front());
-      }
-    return set(op, std::move(parts));
-  }
   SmallVector<Type> pair(2, builder.getF32Type());
   for (int64_t j = 0; j < op.getType().getColumns() / 8; ++j) {
     Value address = add(one(op.getTile()), shift(columnOf(j, 0), -2));

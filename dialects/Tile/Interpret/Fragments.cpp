@@ -150,12 +150,6 @@ absl::Status Cta::performShared(Warpgroup &w, Operation *op) {
     return status;
   auto result = std::make_shared<Registers>();
   readTile(tile, result->numbers);
-  if (isa<ReadColsOp>(op) && tile.rows > 1) { // the first element of each row
-    auto rows = static_cast<size_t>(tile.rows), width = result->numbers.size() / rows;
-    for (size_t row = 0; row < rows; ++row)
-      result->numbers[row] = result->numbers[row * width];
-    result->numbers.resize(rows);
-  }
   give(w, op->getResult(0), std::move(result));
   return absl::OkStatus();
 }

@@ -33,7 +33,7 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
     tiling.groups = 2, tiling.block = narrow ? 128 : 64;
     break;
   case AttendPass::KeyValue:
-    tiling.groups = 2, tiling.block = narrow ? 64 : 32, tiling.stages = 4;
+    tiling.groups = 2, tiling.block = narrow ? 64 : 32;
     break;
   }
   if (tiling.groups == 3)

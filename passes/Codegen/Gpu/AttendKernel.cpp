@@ -6,20 +6,15 @@ using namespace mlir;
 namespace weft {
 
 constexpr int64_t kWarpgroup = tile::KernelOp::kWarpgroupThreads;
-constexpr int64_t kCompanionWidth = 4; // heads that are copied for one: 16 bytes
 constexpr int64_t kSharedLimit = 227 * 1024, kSharedLimitSm80 = 163 * 1024; // of a CTA
 
 AttendKernel::AttendKernel(Location loc, const AttendProblem &problem, const AttendTiling &tiling,
-                           std::vector<int> own, std::vector<int> streamed, std::vector<int> companions)
+                           std::vector<int> own, std::vector<int> streamed)
     : p(problem), tiling(tiling), e(OpBuilder(loc.getContext()), loc, tiling.synchronous) {
   for (int operand : own)
     ownTensors.push_back({operand, {}, {}});
   for (int operand : streamed)
     streamedTensors.push_back({operand, {}, {}});
-  auto fits = [&](int operand) { return p.types[static_cast<size_t>(operand)].getElementType().isF32(); };
-  if (!tiling.synchronous && p.heads % kCompanionWidth == 0 && llvm::all_of(companions, fits))
-    for (int operand : companions)
-      companionTensors.push_back({operand, {}, {}});
   makeKernel(loc);
 }
 
@@ -38,8 +33,6 @@ void AttendKernel::makeKernel(Location loc) {
       tensor.map = addMap(tensor.operand, kRows);
     for (Tensor &tensor : streamedTensors)
       tensor.map = addMap(tensor.operand, tiling.block);
-    for (Tensor &tensor : companionTensors)
-      tensor.map = addCompanionMap(tensor.operand);
   }
   e.b.setInsertionPointToStart(body);
 }
@@ -64,20 +57,6 @@ Value AttendKernel::addMap(int operand, int64_t rows) {
   return body->addArgument(tile::MapType::get(e.b.getContext()), e.loc);
 }
 
-/// Boxes of a block of places, of the head wanted and those after it.
-Value AttendKernel::addCompanionMap(int operand) {
-  constexpr uint64_t kBytes = 4;
-  auto heads = static_cast<uint64_t>(p.heads), places = static_cast<uint64_t>(p.queries);
-  rt::TensorMap map;
-  map.operand = static_cast<uint32_t>(operand);
-  map.type = rt::ElementType::F32;
-  map.sizes = {heads, places, static_cast<uint64_t>(p.batch)};
-  map.strides = {heads * kBytes, places * heads * kBytes};
-  map.box = {static_cast<uint32_t>(kCompanionWidth), static_cast<uint32_t>(tiling.block), 1};
-  result.maps.push_back(std::move(map));
-  return body->addArgument(tile::MapType::get(e.b.getContext()), e.loc);
-}
-
 //===----------------------------------------------------------------------===//
 // Shared memory and barriers
 //===----------------------------------------------------------------------===//
@@ -98,10 +77,6 @@ void AttendKernel::allocate() {
     tensor.tiles = ring(tiling.groups, kRows);
   for (Tensor &tensor : streamedTensors)
     tensor.tiles = ring(tiling.stages, tiling.block);
-  for (Tensor &tensor : companionTensors)
-    tensor.tiles = tile::AllocOp::create(
-        e.b, e.loc,
-        tile::SmemType::get(e.b.getContext(), tiling.stages, tiling.block, kCompanionWidth, e.f32));
   if (tiling.synchronous)
     return;
   auto type = tile::BarriersType::get(e.b.getContext(), fullOf(streamedTensors.size()));
@@ -181,14 +156,10 @@ void AttendKernel::loadBlock(const Item &item, const Run &run, Value number, Val
   }
   for (auto [at, tensor] : llvm::enumerate(streamedTensors)) {
     Value full = e.add(stage, fullOf(at));
-    auto bytes = [](const Tensor &of) { return cast<tile::SmemType>(of.tiles.getType()).stageBytes(); };
-    const Tensor *companion = hasCompanions() ? &companionTensors[at] : nullptr;
     tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, emptyOf(at)), before);
-    tile::ExpectOp::create(e.b, e.loc, barriers, full, bytes(tensor) + (companion ? bytes(*companion) : 0));
+    tile::ExpectOp::create(e.b, e.loc, barriers, full,
+                           cast<tile::SmemType>(tensor.tiles.getType()).stageBytes());
     loadPanels(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row, full);
-    if (companion)
-      tile::LoadTileOp::create(e.b, e.loc, companion->map, ValueRange{run.head, place, item.row},
-                               e.stage(companion->tiles, stage), barriers, full);
   }
 }
 
@@ -217,11 +188,6 @@ void AttendKernel::release(size_t tensor, Value number) {
   if (tiling.synchronous)
     return; // forEachBlock lets all threads come together
   tile::ArriveOp::create(e.b, e.loc, barriers, e.add(stageOf(number), emptyOf(tensor)));
-}
-
-Value AttendKernel::companion(size_t tensor, Value number) {
-  return tile::ReadColsOp::create(e.b, e.loc, e.cols(tiling.block, e.f32),
-                                  e.stage(companionTensors[tensor].tiles, stageOf(number)));
 }
 
 void AttendKernel::takeOwn(const Item &item) {

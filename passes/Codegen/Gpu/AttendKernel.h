@@ -30,10 +30,9 @@ class AttendKernel {
 public:
   static constexpr int64_t kRows = 64, kPanel = 64;
 
-  /// Operands of the tensors, by their numbers in the problem. `companions`: for each
-  /// of the streamed ones an operand of one number a place and head, which comes with it.
+  /// Operands of the tensors, by their numbers in the problem.
   AttendKernel(mlir::Location loc, const AttendProblem &problem, const AttendTiling &tiling,
-               std::vector<int> own, std::vector<int> streamed, std::vector<int> companions = {});
+               std::vector<int> own, std::vector<int> streamed);
   virtual ~AttendKernel() = default;
   AttendTile build();
   static int64_t itemCount(const AttendProblem &p, const AttendTiling &tiling);
@@ -81,10 +80,6 @@ protected:
   /// The streamed tile `tensor` once it has come; `release` when it has been read.
   Value take(size_t tensor, Value number);
   void release(size_t tensor, Value number);
-  /// Whether companions lie in the rings: rows of tensor maps need multiples of 16 bytes.
-  bool hasCompanions() const { return !companionTensors.empty(); }
-  /// The companion of a block that has been taken, one value a place.
-  Value companion(size_t tensor, Value number);
   /// This warpgroup's rows of an own tensor, after takeOwn and until releaseOwn.
   Value own(size_t tensor);
   void takeOwn(const Item &item);
@@ -114,7 +109,6 @@ private:
   };
   void makeKernel(mlir::Location loc);
   Value addMap(int operand, int64_t rows);
-  Value addCompanionMap(int operand);
   void copyTile(const Tensor &tensor, Value tile, Value head, Value place, Value row);
   void allocate();
   void initialiseBarriers();
@@ -136,7 +130,7 @@ private:
   AttendTile result;
   mlir::Block *body = nullptr;
   Value barriers;
-  std::vector<Tensor> ownTensors, streamedTensors, companionTensors;
+  std::vector<Tensor> ownTensors, streamedTensors;
 };
 
 /// Keys that a tile of queries sees: what forward and the pass for dq share.

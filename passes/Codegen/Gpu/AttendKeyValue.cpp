@@ -21,7 +21,7 @@ constexpr size_t kQueries = 0, kSlopes = 1; // streamed
 class KeyValue : public AttendKernel {
 public:
   KeyValue(Location loc, const AttendProblem &p, const AttendTiling &tiling)
-      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}, {p.lse, p.delta}) {}
+      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}) {}
 
 private:
   struct Bounds {
@@ -30,17 +30,15 @@ private:
   };
   /// Of the queries of a block.
   struct ColumnValues {
-    Value lse, delta;
+    Value base, delta;
   };
   Values forEachRun(const Item &item, ValueRange start, RunBody body) override;
   Value consume(const Item &item, Value number) override;
   Value documentsEnd(const Item &item, Value lastKey);
   Value queriesEnd(Value lastKey, Value window);
   Bounds boundsOf(const Item &item, const Run &run);
-  ColumnValues loadColumns(const Item &item, const Run &run, Value query);
-  Value startOf(const Item &item, Value query);
-  Value mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds);
-  Value probabilitiesOf(Value scores, Value lse);
+  ColumnValues readColumns(const Item &item, const Run &run, Value query);
+  Value mask(Value scores, Value query, const Item &item, const Bounds &bounds);
   Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
                ValueRange carried);
   void releaseBoth(Value number);
@@ -103,27 +101,22 @@ KeyValue::Bounds KeyValue::boundsOf(const Item &item, const Run &run) {
   return {e.select(there, begin, run.count), e.select(there, end, run.count), window, key};
 }
 
-KeyValue::ColumnValues KeyValue::loadColumns(const Item &item, const Run &run, Value query) {
+KeyValue::ColumnValues KeyValue::readColumns(const Item &item, const Run &run, Value query) {
   Type columns = e.cols(tiling.block, e.f32);
   Value at = place(item.row, query, run.head, p.queries, p.heads, 1);
   Value heads = e.wide(e.number(p.heads)), limit = e.sub(e.number(p.queries), query);
   Value lse = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.lse), at, heads, limit);
   Value delta = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.delta), at, heads, limit);
-  return {lse, delta};
+  Value base =
+      e.map(columns, {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
+  return {base, delta};
 }
 
-/// First key of the document of the last query of the block from `query` on.
-Value KeyValue::startOf(const Item &item, Value query) {
-  Value none = e.number(0), final = last(query, tiling.block, p.queries);
-  return e.load(operand(p.starts), place(item.row, final, none, p.queries, 1, 1));
-}
-
-/// `start`: startOf the block. Queries from T on bring zeros of q and dout, so
-/// whatever they see adds nothing.
-Value KeyValue::mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds) {
+/// Queries from T on bring zeros of q and dout, so whatever they see adds nothing.
+Value KeyValue::mask(Value scores, Value query, const Item &item, const Bounds &bounds) {
   Value none = e.number(0), key = bounds.key;
   Value final = last(query, tiling.block, p.queries);
-  Value late = e.less(key, e.max(e.add(e.sub(final, bounds.window), 1), start));
+  Value late = e.less(key, firstKey(item.row, final, bounds.window, none));
   Value early = e.less(query, e.add(key, kRows - 1));
   return e.when(arith::OrIOp::create(e.b, e.loc, late, early),
                 [&] {
@@ -146,15 +139,6 @@ Value KeyValue::mask(Value scores, Value query, Value start, const Item &item, c
                 {scores})[0];
 }
 
-/// exp(scale * scores - lse), lse of the columns.
-Value KeyValue::probabilitiesOf(Value scores, Value lse) {
-  Value c = e.real(p.scale * std::numbers::log2e);
-  Value base =
-      e.map(lse.getType(), {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
-  return e.map(scores.getType(), {scores, base},
-               [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
-}
-
 void KeyValue::releaseBoth(Value number) {
   release(kQueries, number);
   release(kSlopes, number);
@@ -165,10 +149,7 @@ void KeyValue::releaseBoth(Value number) {
 AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bounds &bounds, Value at,
                                      Value number, ValueRange carried) {
   Value query = e.mul(blockOf(run, at), tiling.block);
-  Value start = startOf(item, query); // under the products, not after them
-  ColumnValues columns;
-  if (!hasCompanions())
-    columns = loadColumns(item, run, query);
+  ColumnValues columns = readColumns(item, run, query);
   Value q = take(kQueries, number), slope = take(kSlopes, number);
   e.fence();
   Value scores = e.product(own(kKeys), q);
@@ -176,8 +157,6 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   e.fence();
   Value slopes = e.product(own(kValues), slope);
   e.commit();
-  if (hasCompanions())
-    columns = {companion(kQueries, number), companion(kSlopes, number)};
   Values first{scores, carried[0], carried[1], carried[2], carried[3]};
   if (tiling.overlap) {
     first = e.wait(1, first);
@@ -185,23 +164,16 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   } else {
     first[0] = e.waitOne(1, scores);
   }
-  scores = mask(first[0], query, start, item, bounds);
-  Value probabilities = probabilitiesOf(scores, columns.lse), p16, dv;
-  auto addValues = [&] {
-    p16 = e.left(probabilities);
-    e.fence();
-    dv = e.product(p16, slope, first[2], /*transposed=*/true);
-    e.commit();
-  };
-  if (!tiling.synchronous) // goes on under ds; done at once it would only hold registers
-    addValues();
-  slopes = e.waitOne(1, slopes);
+  scores = mask(first[0], query, item, bounds);
+  Value c = e.real(p.scale * std::numbers::log2e);
+  Value probabilities = e.map(scores.getType(), {scores, columns.base},
+                              [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
+  slopes = e.waitOne(0, slopes);
   slopes = e.map(scores.getType(), {probabilities, slopes, columns.delta},
                  [&](ValueRange in) { return e.mulf(in[0], e.subf(in[1], in[2])); });
-  Value ds16 = e.left(slopes);
-  if (tiling.synchronous)
-    addValues();
+  Value p16 = e.left(probabilities), ds16 = e.left(slopes);
   e.fence();
+  Value dv = e.product(p16, slope, first[2], /*transposed=*/true);
   Value dk = e.product(ds16, q, first[1], /*transposed=*/true);
   e.commit();
   if (tiling.overlap)

@@ -294,51 +294,6 @@ TEST(TileInterpret, RefusesBulkCopiesFromBetweenUnits) {
   EXPECT_TRUE(absl::StartsWith(status.message(), "misaligned")) << status.message();
 }
 
-/// The first of four numbers in each row of a box, as a value a column.
-const char *kFirstOfRows = R"mlir(
-!box = !tile.smem<1x8x4xf32>
-!one = !tile.barriers<1>
-tile.kernel @first(%x: !tile.global<f32>, %out: !tile.global<f32>, %map: !tile.map) threads 128 shared 4096 items 1 {
-  %c0 = arith.constant 0 : i32
-  %c1 = arith.constant 1 : i32
-  %w0 = arith.constant 0 : i64
-  %w8 = arith.constant 8 : i64
-  %box = tile.alloc : !box
-  %full = tile.barriers : !one
-  tile.elect cta {
-    tile.init_barrier %full[%c0] count 1 : !one
-    tile.fence_init
-  }
-  tile.sync %c0 threads 128
-  tile.elect cta {
-    tile.expect %full[%c0] bytes 128 : !one
-    tile.load_tile %map[%c1, %c0] to %box barrier %full[%c0] : !box, !one
-  }
-  tile.wait %full[%c0] parity %c0 : !one
-  %cols = tile.read_cols %box : !box -> !tile.cols<8xf32>
-  %frag = tile.map (%cols : !tile.cols<8xf32>) {
-  ^bb0(%v: f32):
-    tile.yield %v : f32
-  } -> !tile.frag<64x8xf32>
-  tile.store_frag %frag, %out[%w0] stride %w8 rows %c1 : !tile.frag<64x8xf32>, !tile.global<f32>
-  tile.return
-}
-)mlir";
-
-// Mutation: elements of the first row for the first of each row.
-TEST(TileInterpret, ReadsTheFirstOfEachRow) {
-  Parsed parsed(kFirstOfRows);
-  ASSERT_TRUE(parsed.module);
-  Buffer x = Buffer::of(Element::F32, drawNumbers(5, 8 * 4)), out = Buffer::poisoned(Element::F32, 8);
-  TensorMap map{&x, 0, {4, 8}, {4}, {4, 8}, 0}; // the box's last column lies outside
-  for (Effects effects : kAllEffects) {
-    absl::Status status = interpretTile(parsed.kernel, {{&x, &out}, {map}}, {1, effects, 1, true});
-    ASSERT_TRUE(status.ok()) << status.message();
-    for (size_t row = 0; row < 8; ++row)
-      EXPECT_EQ(out.values[row], x.values[row * 4 + 1]);
-  }
-}
-
 /// Two rows through one place in shared memory: all threads read it, then let it be filled again.
 const char *kRefill = R"mlir(
 !row = !tile.smem<1x1x64xf32>

@@ -78,6 +78,7 @@ void AttendHarness::makeBuffers() {
 }
 
 absl::Status AttendHarness::run(const tile::Schedule &schedule) {
+  constexpr int64_t kHalf = 2; // bytes
   if (buffers.empty())
     makeBuffers();
   for (size_t i = firstResult; i < buffers.size(); ++i)
@@ -90,7 +91,7 @@ absl::Status AttendHarness::run(const tile::Schedule &schedule) {
     given.buffer = &buffers[map.operand];
     given.dims.assign(map.sizes.begin(), map.sizes.end());
     for (uint64_t bytes : map.strides)
-      given.strides.push_back(static_cast<int64_t>(bytes / rt::sizeOf(map.type)));
+      given.strides.push_back(static_cast<int64_t>(bytes) / kHalf);
     given.box.assign(map.box.begin(), map.box.end());
     given.swizzle = map.swizzle;
     arguments.maps.push_back(std::move(given));
