@@ -86,6 +86,7 @@ struct Kernel {
   std::string symbol;
   std::string object;
   uint64_t scratchBytes = 0; // a worker's (GPU: a block's) own scratch, 64-byte aligned
+  double flops = 0;          // of matrix products in one call, windows not counted: for profiles
   Form form = Form::Host;
   GpuLaunch launch;  // GPU
   bool link = false; // GPU

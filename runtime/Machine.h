@@ -26,6 +26,19 @@ public:
   virtual absl::Status run(std::string_view program, std::span<const Tensor> inputs,
                            std::span<Tensor> results) = 0;
 
+  /// Like `run`, but a machine that works beside the host may return before the
+  /// work is done: `results` hold their values after `wait` for the number that is
+  /// given back, and must stay where they are until then; `inputs` may change at
+  /// once. Runs end in the order of their starts.
+  virtual absl::StatusOr<uint64_t> start(std::string_view program, std::span<const Tensor> inputs,
+                                         std::span<Tensor> results) {
+    if (absl::Status status = run(program, inputs, results); !status.ok())
+      return status;
+    return 0;
+  }
+  /// Waits for the run of this number and those before it. Errors: of these runs.
+  virtual absl::Status wait(uint64_t /*number*/) { return absl::OkStatus(); }
+
   /// Copies a state entry out or in. Errors: NotFound; InvalidArgument with
   /// both types or shapes.
   virtual absl::StatusOr<Tensor> readState(std::string_view name) const = 0;

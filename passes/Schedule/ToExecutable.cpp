@@ -62,6 +62,8 @@ public:
   void addKernel(KernelOp op, rt::Kernel kernel) {
     index[op.getSymName()] = static_cast<uint32_t>(executable.kernels.size());
     kernel.name = op.getSymName().str();
+    kernel.flops = 0;
+    op.walk([&](CostOpInterface priced) { kernel.flops += priced.getCost().productFlops; });
     executable.kernels.push_back(std::move(kernel));
   }
   void addProgram(ProgramOp op);

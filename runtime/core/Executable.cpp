@@ -123,6 +123,8 @@ Json place(std::string_view object, std::map<std::string_view, uint64_t> &starts
 Json toJson(const Kernel &kernel, std::map<std::string_view, uint64_t> &starts, std::string &objects) {
   Json value = {{"name", kernel.name}, {"hash", kernel.hash}, {"kind", word(kKinds, kernel.kind)}};
   value["scratch"] = kernel.scratchBytes;
+  if (kernel.flops > 0)
+    value["flops"] = kernel.flops;
   if (kernel.kind == Kernel::Kind::Gemm)
     value["gemm"] = toJson(kernel.gemm);
   if (kernel.kind != Kernel::Kind::Code)
@@ -137,7 +139,11 @@ Json toJson(const Kernel &kernel, std::map<std::string_view, uint64_t> &starts, 
   return value;
 }
 
-absl::Status checkInits(const Executable &executable) {
+absl::Status checkNumbers(const Executable &executable) {
+  for (const Kernel &kernel : executable.kernels)
+    if (!std::isfinite(kernel.flops))
+      return absl::InvalidArgumentError(
+          absl::StrCat("kernel ", kernel.name, ": its FLOPs must be finite; found ", kernel.flops));
   for (const StateEntry &state : executable.states)
     if (!std::isfinite(state.init.a) || !std::isfinite(state.init.b))
       return absl::InvalidArgumentError(absl::StrCat("state ", state.name,
@@ -371,6 +377,7 @@ Kernel readKernel(Fields fields, std::string_view objects) {
   kernel.hash = fields.text("hash");
   kernel.kind = fields.oneOf<Kernel::Kind>("kind", kKinds);
   kernel.scratchBytes = fields.natural("scratch");
+  kernel.flops = fields.has("flops") ? fields.number("flops") : 0;
   if (kernel.kind == Kernel::Kind::Gemm)
     kernel.gemm = readGemm(fields.object("gemm"));
   if (kernel.kind != Kernel::Kind::Code)
@@ -468,7 +475,7 @@ Executable readExecutable(const Json &header, std::string_view objects, absl::St
 absl::StatusOr<std::string> serialize(const Executable &executable) {
   if (absl::Status status = checkExecutable(executable); !status.ok())
     return status;
-  if (absl::Status status = checkInits(executable); !status.ok())
+  if (absl::Status status = checkNumbers(executable); !status.ok())
     return status;
   std::string objects;
   std::map<std::string_view, uint64_t> starts;
