@@ -17,13 +17,25 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def arguments(name, description, **defaults):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=defaults.get("steps"), help="steps of each run (default: %(default)s)")
+    parser.set_defaults(cpu_steps=defaults["steps"])
+    parser.add_argument("--steps", type=int, help=f"steps of each run (default: {defaults['steps']}, more with --gpu)")
     parser.add_argument("--seeds", default=defaults.get("seeds", "1,2,3"), help="default: %(default)s")
     parser.add_argument("--arms", help="only these, with commas; the first is compared with")
-    parser.add_argument("--out", default=os.path.join("runs", "experiments", name), help="default: %(default)s")
+    parser.add_argument("--gpu", action="store_true", help="the larger model of this experiment, on an NVIDIA GPU")
+    parser.add_argument("--out", help=f"default: runs/experiments/{name}, with --gpu {name}-gpu")
     parser.add_argument("--weft", default=os.path.join(ROOT, "build", "dev", "bin", "weft"))
     parser.add_argument("--write", action="store_true", help="put the table into docs/experiments.md")
     return parser
+
+
+def parsed(parser, name, gpu_steps):
+    """Options; `gpu_steps` are the steps with --gpu where none are named."""
+    parser.set_defaults(steps=None)
+    cpu_steps = parser.get_default("cpu_steps")
+    options = parser.parse_args()
+    options.steps = options.steps or (gpu_steps if options.gpu else cpu_steps)
+    options.out = options.out or os.path.join("runs", "experiments", name + ("-gpu" if options.gpu else ""))
+    return options
 
 
 class Experiment:
@@ -70,7 +82,7 @@ class Experiment:
         """Trains to the end, or to step `until`; `begin` are the words that start the run."""
         state = self.state(folder)
         goal = until or self.options.steps
-        stop = ["--until", str(until)] if until else []
+        stop = (["--until", str(until)] if until else []) + (["--device", "cuda"] if self.options.gpu else [])
         if state is None or state["step"] < goal:
             if state is None and not os.path.exists(os.path.join(folder, "run.weft")):
                 self.weft("train", *begin, "--out", folder, *stop)
@@ -126,11 +138,12 @@ class Experiment:
         return "\n".join(lines)
 
     def finish(self, title, text):
+        title += " on a GPU" if self.options.gpu else ""
         print(text)
         if not self.options.write:
             return
         path = os.path.join(ROOT, "docs", "experiments.md")
-        key = f"{self.name}, {self.options.steps} steps"
+        key = f"{self.name}{' on a GPU' if self.options.gpu else ''}, {self.options.steps} steps"
         begin, end = f"<!-- {key} -->", f"<!-- end of {key} -->"
         words, rest = [], iter(sys.argv[1:])
         for word in rest:  # which binary and which folder are this machine's affair
@@ -139,7 +152,7 @@ class Experiment:
             elif word != "--write":
                 words.append(word)
         command = f"`tools/experiments/{self.name}{' ' if words else ''}{shlex.join(words)}`"
-        block = (f"{begin}\n## {title}, {self.options.steps} steps\n\n{datetime.date.today()}, {machine()}, {command}\n\n{text}\n{end}\n")
+        block = (f"{begin}\n## {title}, {self.options.steps} steps\n\n{datetime.date.today()}, {machine(self.options.gpu)}, {command}\n\n{text}\n{end}\n")
         with open(path) as file:
             whole = file.read()
         if begin in whole:
@@ -150,7 +163,10 @@ class Experiment:
             file.write(whole)
 
 
-def machine():
+def machine(gpu):
+    if gpu:
+        words = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+        return subprocess.run(words, stdout=subprocess.PIPE, text=True).stdout.splitlines()[0]
     try:
         with open("/proc/cpuinfo") as file:
             names = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
