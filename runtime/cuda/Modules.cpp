@@ -48,6 +48,12 @@ absl::Status checkChip(const std::string &target, const CudaDevice &device) {
                    device.name, ", ", device.chip, ") can run; compile for it"));
 }
 
+/// What PTX for `target` is assembled to: machine code of sm_80 does not load on
+/// a newer device, while its PTX may be assembled for any; sm_90a stays itself.
+std::string machineChip(const std::string &target, const CudaDevice &device) {
+  return target.ends_with('a') ? target : absl::StrCat("sm_", device.major, device.minor);
+}
+
 } // namespace
 
 Modules::~Modules() {
@@ -111,7 +117,7 @@ void Modules::count(const Object &object) {
 absl::StatusOr<std::string> Modules::cubinOf(Object &object, const Executable &executable,
                                              const CudaOptions &options) const {
   const Kernel &kernel = *object.kernel;
-  const std::string &chip = executable.target;
+  const std::string chip = machineChip(executable.target, gpu.facts);
   const LinkLibrary *linker = nullptr;
   std::vector<std::string_view> parts{kernel.object, kernel.symbol, chip};
   if (kernel.link) {

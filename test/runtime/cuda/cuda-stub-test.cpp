@@ -215,6 +215,20 @@ TEST_F(CudaStub, KeepsWhatTheAssemblerMade) {
   std::filesystem::remove_all(options.cacheFolder);
 }
 
+// Machine code of sm_80 does not load on 9.0; assembling for the target instead of the device.
+TEST_F(CudaStub, AssemblesOlderTargetsForTheDevice) {
+  CudaOptions options;
+  std::string asked;
+  options.assembler = {"ptxas of a test", [&](std::string_view ptx, std::string_view chip) {
+                         asked = std::string(chip);
+                         return absl::StatusOr<std::string>(std::string(ptx));
+                       }};
+  Executable executable = small();
+  executable.target = "sm_80";
+  ASSERT_NE(loadCuda(executable, options), nullptr);
+  EXPECT_EQ(asked, "sm_90");
+}
+
 TEST_F(CudaStub, LoadsEqualObjectsOnceAndCubinsAsTheyAre) {
   Executable executable = small();
   for (int i = 0; i < 20; ++i) // several loaders at work
