@@ -29,7 +29,7 @@ public:
   /// Like `run`, but a machine that works beside the host may return before the
   /// work is done: `results` hold their values after `wait` for the number that is
   /// given back, and must stay where they are until then; `inputs` may change at
-  /// once. Runs end in the order of their starts.
+  /// once. Runs end in the order of their starts. Number 0: it is done.
   virtual absl::StatusOr<uint64_t> start(std::string_view program, std::span<const Tensor> inputs,
                                          std::span<Tensor> results) {
     if (absl::Status status = run(program, inputs, results); !status.ok())
