@@ -77,7 +77,7 @@ std::vector<ast::Clause> Parser::parseClauses(bool weights) {
 bool Parser::parseClause(ast::Clause &clause, bool weights) {
   const Token word = peek();
   if (word.kind != Token::Kind::Word) {
-    unexpected(weights ? "a parameter's path, `sizes`, `prefix`, `tied` or `ignore`"
+    unexpected(weights ? "a parameter's path, `sizes`, `expect`, `prefix`, `tied` or `ignore`"
                        : "`drop`, `windows`, `freeze`, `prune` or `use`");
     return false;
   }

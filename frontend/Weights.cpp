@@ -6,6 +6,7 @@
 #include "absl/strings/str_replace.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 namespace weft::lang {
@@ -39,6 +40,7 @@ public:
 private:
   void readSizes(const ast::Clause &clause, WeightTable &table);
   void readStrings(const ast::Clause &clause, WeightTable &table);
+  void readExpected(const ast::Clause &clause, WeightTable &table);
   void readEntry(const ast::Clause &clause, WeightTable &table);
   void expand(const ast::Clause &clause, const Pattern &pattern, const Term &key, const Term &layout,
               bool tied, WeightTable &table);
@@ -92,7 +94,6 @@ const ast::Weights *TableChecker::select(std::string_view name) {
 }
 
 void TableChecker::badLine(const Place &place, std::string_view expected) {
-
   diagnostics.error(Code::W0623, place,
                     absl::StrCat("a weight table expects ", std::string(expected), ", found `",
                                  std::string(sources.textAt(place)), "`"));
@@ -117,6 +118,31 @@ std::vector<std::vector<std::string>> keysOf(const ast::Phrase &phrase) {
     }
   }
   return phrase.terms.size() % 2 == 1 ? keys : std::vector<std::vector<std::string>>{};
+}
+
+/// `n_inner or default`: the keys, and whether none of them need be there.
+SizeSource sourceOf(const std::string &setting, const ast::Phrase &phrase) {
+  SizeSource source{setting, keysOf(phrase), false};
+  if (source.keys.size() > 1 && source.keys.back() == std::vector<std::string>{"default"}) {
+    source.keys.pop_back();
+    source.optional = true;
+  }
+  return source;
+}
+
+/// A value that a JSON file may have, as JSON; nothing for a term that is none.
+std::optional<std::string> jsonOf(const Term &term) {
+  if (term.kind == Term::Kind::String)
+    return absl::StrCat("\"", absl::StrReplaceAll(term.text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
+  if (term.kind == Term::Kind::Number) {
+    char digits[32];
+    return std::string(digits, std::to_chars(digits, digits + sizeof digits, term.number).ptr);
+  }
+  if (isWord(term, "true") || isWord(term, "false"))
+    return term.text;
+  if (isWord(term, "absent"))
+    return "";
+  return std::nullopt;
 }
 
 void TableChecker::readSizes(const ast::Clause &clause, WeightTable &table) {
@@ -145,14 +171,39 @@ void TableChecker::readSizes(const ast::Clause &clause, WeightTable &table) {
           .advise(near.empty() || found ? std::string() : absl::StrCat("did you mean `", near, "`?"));
       continue;
     }
-    std::vector<std::vector<std::string>> keys;
+    SizeSource source;
     if (option.values.size() == 1)
-      keys = keysOf(option.values[0]);
-    if (keys.empty())
-      badLine(option.place, "a key of the file, such as `n_embd` or `a.b or c`");
+      source = sourceOf(option.key.text, option.values[0]);
+    if (source.keys.empty())
+      badLine(option.place, "a key of the file, such as `n_embd`, `a.b or c` or `n_inner or default`");
     else
-      table.sizes.push_back({option.key.text, std::move(keys)});
+      table.sizes.push_back(std::move(source));
   }
+}
+
+/// `expect KEY value or value, KEY value, ...`
+void TableChecker::readExpected(const ast::Clause &clause, WeightTable &table) {
+  bool fits = !clause.phrases.empty() && !clause.braces;
+  for (const ast::Phrase &phrase : clause.phrases) {
+    Expectation expectation;
+    fits = fits && phrase.terms.size() % 2 == 0 && !phrase.terms[0].segments.empty();
+    if (!fits)
+      break;
+    for (const ast::Segment &segment : phrase.terms[0].segments) {
+      fits = fits && !segment.indexed && segment.names.size() == 1;
+      expectation.key.push_back(segment.names[0].text);
+    }
+    for (size_t i = 1; i < phrase.terms.size(); ++i) {
+      std::optional<std::string> value = i % 2 == 1 ? jsonOf(phrase.terms[i]) : std::nullopt;
+      fits = fits && (i % 2 == 1 ? value.has_value() : isWord(phrase.terms[i], "or"));
+      if (value)
+        expectation.allowed.push_back(*std::move(value));
+    }
+    table.expected.push_back(std::move(expectation));
+  }
+  if (!fits)
+    badLine(clause.place, "`expect KEY value or value, ...` with values in quotes, numbers, `true`, `false` "
+                          "or `absent`");
 }
 
 void TableChecker::readStrings(const ast::Clause &clause, WeightTable &table) {
@@ -353,7 +404,7 @@ void TableChecker::expand(const ast::Clause &clause, const Pattern &pattern, con
 
 void TableChecker::readEntry(const ast::Clause &clause, WeightTable &table) {
   const char *expected =
-      "`NAME <-> \"key\" [layout]`, `tied NAME == \"key\" [layout]`, `sizes`, `prefix` or `ignore`";
+      "`NAME <-> \"key\" [layout]`, `tied NAME == \"key\" [layout]`, `sizes`, `expect`, `prefix` or `ignore`";
   bool tied = clause.verb.text == "tied";
   if (clause.phrases.size() != 1 || clause.phrases[0].terms.size() != 4) {
     badLine(clause.place, expected);
@@ -382,10 +433,13 @@ void TableChecker::read(const ast::Weights &tree, WeightTable &table) {
         readSizes(clause, table);
       else if (verb == "prefix" || verb == "ignore")
         readStrings(clause, table);
+      else if (verb == "expect")
+        readExpected(clause, table);
       else if (verb.empty() || tied)
         readEntry(clause, table);
       else
-        badLine(clause.verb.place, "`NAME <-> \"key\" [layout]`, `tied`, `sizes`, `prefix` or `ignore`");
+        badLine(clause.verb.place,
+                "`NAME <-> \"key\" [layout]`, `tied`, `sizes`, `expect`, `prefix` or `ignore`");
     }
 }
 
@@ -446,8 +500,8 @@ std::optional<WeightTable> weightSizes(const ast::File &file, std::string_view n
         table.sizesFile = clause.phrases[0].terms[0].text;
         for (const ast::Option &option : clause.options)
           if (option.values.size() == 1)
-            if (std::vector<std::vector<std::string>> keys = keysOf(option.values[0]); !keys.empty())
-              table.sizes.push_back({option.key.text, std::move(keys)});
+            if (SizeSource source = sourceOf(option.key.text, option.values[0]); !source.keys.empty())
+              table.sizes.push_back(std::move(source));
       }
     return table;
   }

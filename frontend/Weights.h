@@ -31,7 +31,7 @@ struct WeightEntry {
   std::string key;                     // without the prefix: h.3.attn.c_attn.weight
   std::vector<std::string> parameters; // block.3.attn.wq, ...; several are stacked
   std::vector<LayoutAxis> layout;
-  bool tied = false; // a second copy: may be absent on import
+  bool tied = false; // a second copy: may be absent on import; its key may stand without the prefix
   Place place;
 
   /// Sizes of the file's tensor.
@@ -39,15 +39,25 @@ struct WeightEntry {
 };
 
 /// A setting and where a JSON file holds it: ways to look, each a path of keys.
+/// Ways that are there must agree; `optional` (`or default`): none need be there.
 struct SizeSource {
   std::string setting;
   std::vector<std::vector<std::string>> keys;
+  bool optional = false;
+};
+
+/// What the JSON file must say for the model to compute the same as the other
+/// program: `expect rope_scaling absent`, `expect hidden_act "silu" or "swish"`.
+struct Expectation {
+  std::vector<std::string> key;
+  std::vector<std::string> allowed; // as JSON; empty text: the key is absent or null
 };
 
 struct WeightTable {
   std::string name, model;
   std::string sizesFile; // config.json, or empty
   std::vector<SizeSource> sizes;
+  std::vector<Expectation> expected;     // of sizesFile; the first value allowed is what export writes
   std::vector<std::string> prefixes{""}; // the first that fits a file is taken for all its tensors
   std::vector<WeightEntry> entries;      // in order of the text, layers counting up
   std::vector<std::string> ignored;      // keys, `{i}` stands for any number

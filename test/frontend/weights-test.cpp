@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace weft::lang {
 namespace {
 
@@ -49,7 +51,10 @@ TEST(Weights, Gpt2MatchesTheReleasedShapes) {
   EXPECT_TRUE(entryOf(table, "lm_head.weight")->tied);
   EXPECT_EQ(table.prefixes, (std::vector<std::string>{"transformer.", ""}));
   EXPECT_EQ(table.ignored.size(), 2u);
-  ASSERT_EQ(table.sizes.size(), 5u);
+  ASSERT_EQ(table.sizes.size(), 6u);
+  EXPECT_FALSE(table.sizes[2].optional);
+  EXPECT_EQ(table.sizes[5].keys, (std::vector<std::vector<std::string>>{{"n_inner"}}));
+  EXPECT_TRUE(table.sizes[5].optional); // `or default`
   EXPECT_EQ(table.sizes[2].setting, "dim");
   EXPECT_EQ(table.sizes[2].keys[0], std::vector<std::string>{"n_embd"});
 }
@@ -69,6 +74,40 @@ TEST(Weights, Qwen3TransposesAndLooksInTwoPlaces) {
   ASSERT_EQ(theta.keys.size(), 2u);
   EXPECT_EQ(theta.keys[0], (std::vector<std::string>{"rope_parameters", "rope_theta"}));
   EXPECT_EQ(theta.keys[1], std::vector<std::string>{"rope_theta"});
+}
+
+// Texts, numbers, words; `absent` is the empty text, and stands where it was written.
+TEST(Weights, ExpectationsAreJson) {
+  Read gpt2 = readShipped("gpt2"), qwen3 = readShipped("qwen3");
+  ASSERT_TRUE(gpt2.table && qwen3.table);
+  std::map<std::string, std::vector<std::string>> allowed;
+  for (const WeightTable *table : {&*gpt2.table, &*qwen3.table})
+    for (const Expectation &expectation : table->expected)
+      allowed[table->model + "/" + expectation.key.back()] = expectation.allowed;
+  using Values = std::vector<std::string>;
+  EXPECT_EQ(allowed["gpt2/activation_function"], (Values{"\"gelu_new\"", "\"gelu_pytorch_tanh\"", ""}));
+  EXPECT_EQ(allowed["gpt2/layer_norm_epsilon"], (Values{"1e-05", ""}));
+  EXPECT_EQ(allowed["gpt2/tie_word_embeddings"], (Values{"", "true"}));
+  EXPECT_EQ(allowed["qwen3/rope_scaling"], Values{""});
+  EXPECT_EQ(allowed["qwen3/rope_type"], (Values{"\"default\"", ""}));
+}
+
+// Each is one W0623 at its line, and the others are still read.
+TEST(Weights, ExpectationsThatAreNone) {
+  Read nano;
+  std::string text = "use \"nano.weft\"\nweights w for nano {\n  expect act\n  expect \"act\" \"gelu\"\n"
+                     "  expect act gelu\n  expect act \"a\" \"b\"\n  expect h[0].act \"a\"\n"
+                     "  expect act \"a\" or\n}\n";
+  nano.file = parseText(WEFT_SOURCE_DIR "/models/none.weft", text, nano.sources, nano.diagnostics);
+  ASSERT_FALSE(nano.diagnostics.hasErrors()) << nano.diagnostics.render(nano.sources);
+  nano.model = checkModel(nano.file, nano.sources, "nano", {}, nano.diagnostics);
+  ASSERT_TRUE(nano.model);
+  EXPECT_FALSE(checkWeights(nano.file, nano.sources, "w", *nano.model, nano.diagnostics));
+  const std::string found = nano.diagnostics.render(nano.sources);
+  for (int line = 3; line <= 8; ++line)
+    EXPECT_NE(found.find("none.weft:" + std::to_string(line) + ":3: error[W0623]"), std::string::npos)
+        << line << "\n"
+        << found;
 }
 
 TEST(Weights, SizesCanBeReadBeforeTheModel) {
