@@ -88,5 +88,11 @@ int benchCommand(int, const char **);
 int stepCommand(int, const char **);
 int measureCommand(int, const char **);
 int sweepCommand(int, const char **);
+int importCommand(int, const char **);
+int exportCommand(int, const char **);
+int diffCommand(int, const char **);
+int logCommand(int, const char **);
+int completionsCommand(int, const char **);
+int manCommand(int, const char **);
 
 } // namespace weft

@@ -226,6 +226,8 @@ int weft::prefillCommand(int argc, const char **argv) {
                   "  weft prefill runs/first --text \"It is\" --out logits.safetensors\n"))
     return kUsage;
   Request request = requestOf(flags, device);
+  request.needsRecipe = tokenFile.empty(); // ids need no tokenizer
+  request.recipeIfAny = true;
   std::vector<int32_t> tokens;
   absl::Status problem;
   absl::StatusOr<Loaded> loaded = loadModel(request, [&](const Program &program, PipelineOptions &options) {

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include <sstream>
+
 using namespace weft;
 namespace cl = llvm::cl;
 
@@ -236,6 +238,18 @@ absl::StatusOr<std::string> planText(const PlanRequest &request) {
   return lang::printPlan(*plan);
 }
 
+/// `--set name=value` as the checker takes it.
+absl::StatusOr<lang::Overrides> overridesOf(const cl::list<std::string> &sets) {
+  lang::Overrides overrides;
+  for (const std::string &set : sets) {
+    size_t equals = set.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return absl::InvalidArgumentError(absl::StrCat("--set ", set, ": expected name=value"));
+    overrides.emplace_back(set.substr(0, equals), set.substr(equals + 1));
+  }
+  return overrides;
+}
+
 int planShow(int argc, const char **argv) {
   cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("MODEL.weft"), cl::cat(flagCategory()));
   cl::opt<std::string> plan(cl::Positional, cl::Required, cl::desc("[FILE:]PLAN"), cl::cat(flagCategory()));
@@ -248,17 +262,65 @@ int planShow(int argc, const char **argv) {
                   "  weft plan show models/gpt2.weft models/plans.weft:listed\n  weft plan show "
                   "models/san.weft models/plans.weft:bare --set depth=12\n"))
     return kUsage;
-  PlanRequest request{model, plan, recipe, {}};
-  for (const std::string &set : sets) {
-    size_t equals = set.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return fail(absl::InvalidArgumentError(absl::StrCat("--set ", set, ": expected name=value")));
-    request.sets.emplace_back(set.substr(0, equals), set.substr(equals + 1));
-  }
-  absl::StatusOr<std::string> text = planText(request);
+  absl::StatusOr<lang::Overrides> overrides = overridesOf(sets);
+  if (!overrides.ok())
+    return fail(overrides.status());
+  absl::StatusOr<std::string> text = planText({model, plan, recipe, *std::move(overrides)});
   if (!text.ok())
     return fail(text.status());
   llvm::outs() << *text;
+  return 0;
+}
+
+/// Lines of a plan's table by what they begin with: a site, or `drop`.
+std::vector<std::pair<std::string, std::string>> rowsOf(const std::string &text) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (!line.starts_with("f frozen")) // the legend
+      rows.emplace_back(line.substr(0, line.find(line.starts_with("drop") ? ':' : ' ')), line);
+  return rows;
+}
+
+/// Rows that differ, `-` of the first plan and `+` of the second, in order of the model.
+std::string planChanges(const std::string &before, const std::string &after) {
+  const auto olds = rowsOf(before), news = rowsOf(after);
+  const std::map<std::string, std::string> byOld(olds.begin(), olds.end()), byNew(news.begin(), news.end());
+  std::string text;
+  for (const auto &[name, line] : olds) {
+    auto other = byNew.find(name);
+    if (other != byNew.end() && other->second == line)
+      continue;
+    text += "- " + line + "\n";
+    if (other != byNew.end())
+      text += "+ " + other->second + "\n";
+  }
+  for (const auto &[name, line] : news)
+    if (!byOld.contains(name))
+      text += "+ " + line + "\n";
+  return text;
+}
+
+int planDiff(int argc, const char **argv) {
+  cl::opt<std::string> model(cl::Positional, cl::Required, cl::desc("MODEL.weft"), cl::cat(flagCategory()));
+  cl::opt<std::string> first(cl::Positional, cl::Required, cl::desc("[FILE:]PLAN"), cl::cat(flagCategory()));
+  cl::opt<std::string> second(cl::Positional, cl::Required, cl::desc("[FILE:]PLAN"), cl::cat(flagCategory()));
+  cl::list<std::string> sets("set", cl::desc("set a size or a choice of the model"),
+                             cl::value_desc("name=value"), cl::cat(flagCategory()));
+  if (!parseFlags(argc, argv, "the heads that two plans treat differently",
+                  "  weft plan diff models/gpt2.weft models/plans.weft:fixed models/plans.weft:listed\n"))
+    return kUsage;
+  absl::StatusOr<lang::Overrides> overrides = overridesOf(sets);
+  if (!overrides.ok())
+    return fail(overrides.status());
+  absl::StatusOr<std::string> before = planText({model, first, "", *overrides});
+  if (!before.ok())
+    return fail(before.status());
+  absl::StatusOr<std::string> after = planText({model, second, "", *overrides});
+  if (!after.ok())
+    return fail(after.status());
+  const std::string changes = planChanges(*before, *after);
+  llvm::outs() << (changes.empty() ? "the plans do the same to every head\n" : changes);
   return 0;
 }
 
@@ -311,6 +373,7 @@ int weft::paramsCommand(int argc, const char **argv) {
 
 int weft::planCommand(int argc, const char **argv) {
   const CommandEntry actions[] = {{"show", "what a plan does to each head of each layer", planShow},
+                                  {"diff", "the heads that two plans treat differently", planDiff},
                                   {"apply", "freeze and prune heads of a run, as a new run", planApply}};
   return runAction(actions, "plan", argc, argv);
 }

@@ -2,6 +2,8 @@
 
 #include "tools/weft/Output.h"
 
+#include "tools/weft/Describe.h"
+
 #include "frontend/Diagnostics.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -79,6 +81,10 @@ int weft::misuse(const char *command, const std::string &message) {
 }
 
 int weft::runAction(llvm::ArrayRef<CommandEntry> actions, const char *command, int argc, const char **argv) {
+  if (describing()) {
+    describeActions(actions, command);
+    return 0;
+  }
   std::string_view name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h" || name == "help") {
     llvm::raw_ostream &out = argc > 1 ? llvm::outs() : llvm::errs();

@@ -323,7 +323,9 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   if (absl::Status status = loadPlans(request, *program, diagnostics); !status.ok())
     return status;
   program->file.trains.erase(program->file.trains.begin() + recipes, program->file.trains.end());
-  if (request.needsRecipe) {
+  const bool hasRecipe = std::ranges::any_of(
+      program->file.trains, [&](const lang::ast::Train &train) { return train.model.text == *name; });
+  if (request.needsRecipe || (request.recipeIfAny && hasRecipe)) {
     program->recipe = lang::checkRecipe(program->file, program->sources, request.recipe, program->model,
                                         diagnostics, ofRecipe);
     if (!program->recipe)
@@ -341,6 +343,10 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   program->runText = modelText(*program, ofModel);
   for (const lang::Plan &plan : program->plans)
     program->runText += "\n\n" + plan.text;
+  // Weight tables too: a run can be exported wherever it lies.
+  for (const lang::ast::Weights &table : program->file.weights)
+    if (table.model.text == program->model.name)
+      program->runText += "\n\n" + std::string(program->sources.textAt(table.place));
   if (program->recipe)
     program->runText +=
         "\n\n" + recipeText(*program, ofRecipe, std::filesystem::path(request.path).parent_path().string());

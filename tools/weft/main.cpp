@@ -2,6 +2,7 @@
 
 #include "tools/weft-opt/OptMain.h"
 #include "tools/weft/Command.h"
+#include "tools/weft/Describe.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -24,6 +25,8 @@ const CommandEntry weft::kCommands[] = {
     {"compile", "show the IR after any stage, or save an executable", compileCommand},
     {"run", "run a saved executable", runCommand},
     {"bench", "time whole training steps", benchCommand},
+    {"import", "read another program's weights into a run", importCommand},
+    {"export", "write a run's weights as another program's files", exportCommand},
     {"step", "training steps on given tokens, to compare with another program", stepCommand},
     {"verify", "interpret the IR before and after each pass", verifyCommand},
     {"check", "check files and report every error", checkCommand},
@@ -42,6 +45,10 @@ const CommandEntry weft::kCommands[] = {
     {"kernels", "GPU kernels of a model: cost, correctness, speed", kernelsCommand},
     {"devices", "devices that can run a model", devicesCommand},
     {"cache", "compiled kernels on disk", cacheCommand},
+    {"diff", "what two runs were told, how far apart they are", diffCommand},
+    {"log", "a run's log as CSV or for TensorBoard", logCommand},
+    {"completions", "completions for bash, zsh or fish", completionsCommand},
+    {"man", "the manual page", manCommand},
 };
 const size_t weft::kCommandCount = std::size(kCommands);
 
@@ -50,7 +57,7 @@ static void printHelp(llvm::raw_ostream &out) {
          "COMMAND "
          "--help explains one)\n\n";
   for (const CommandEntry &entry : kCommands)
-    out << llvm::formatv("  {0,-10} {1}\n", entry.name, entry.summary);
+    out << llvm::formatv("  {0,-11} {1}\n", entry.name, entry.summary);
   out << "\nweft opt, or weft called by the name weft-opt, runs passes on textual IR; weft --version\n";
   out << "\nexamples:\n  weft train models/tiny.weft --out runs/first\n  weft generate runs/first --prompt "
          "\"It is a "
@@ -63,6 +70,10 @@ cl::OptionCategory &weft::flagCategory() {
 }
 
 bool weft::parseFlags(int argc, const char **argv, const char *overview, const char *examples) {
+  if (describing()) {
+    describeFlags(argv[0], overview, examples);
+    return false;
+  }
   cl::HideUnrelatedOptions(flagCategory());
   std::string text = std::string(overview) + "\n\nexamples:\n" + examples;
   std::string errors;
@@ -72,6 +83,8 @@ bool weft::parseFlags(int argc, const char **argv, const char *overview, const c
   llvm::errs() << stream.str();
   return false;
 }
+
+std::string weft::versionText() { return WEFT_VERSION; }
 
 void weft::addCompilerFlags() {
   mlir::registerAsmPrinterCLOptions();
@@ -117,7 +130,7 @@ static int dispatch(int argc, const char **argv) {
     return argc > 1 ? 0 : kUsage;
   }
   if (name == "--version") {
-    llvm::outs() << "weft " WEFT_VERSION "\n";
+    llvm::outs() << "weft " << versionText() << "\n";
     return 0;
   }
   if (name == "opt") {

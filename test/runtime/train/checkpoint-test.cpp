@@ -3,10 +3,15 @@
 #include "runtime/train/State.h"
 #include "test/runtime/train/TrainSetup.h"
 
+#include <chrono>
 #include <csignal>
 #include <limits>
 
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_format.h"
 
 namespace weft::rt {
 namespace {
@@ -131,6 +136,67 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheLastGoodOne) {
   absl::StatusOr<std::string> found = findCheckpoint(folder);
   ASSERT_TRUE(found.ok());
   EXPECT_TRUE(loadCheckpoint(*found, machine, LoadPart::ParametersAndMoments).ok());
+}
+
+/// All weights of the machine are `value`.
+void fill(Machine &machine, float value) {
+  for (const StateEntry &entry : machine.executable().states) {
+    Tensor tensor(entry.type, entry.shape);
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      set(tensor, i, value);
+    ASSERT_TRUE(machine.writeState(entry.name, tensor).ok());
+  }
+}
+
+/// Saves step after step, forever; the weights of step N are N.
+[[noreturn]] void saveForever(const std::string &folder, int64_t step) {
+  BigramMachine machine(smallOptions());
+  for (;; ++step) {
+    fill(machine, static_cast<float>(step));
+    if (!saveCheckpoint(folder, machine, infoAt(step), 2).ok())
+      ::_exit(1);
+  }
+}
+
+// K3. Whenever the process is killed, the newest checkpoint is there, whole, of one
+// step, and not older than the one before. Mutation caught: files written under their
+// final names.
+TEST_F(CheckpointTest, FiftyKillsDuringSavesLeaveAWholeOne) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  fill(machine, 2);
+  ASSERT_TRUE(save(1).ok() && save(2).ok());
+  const auto length = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start) / 2;
+  int64_t newest = 2;
+  for (int kill = 0; kill < 50; ++kill) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0)
+      saveForever(folder, newest + kill % 2);
+    // Odd kills come anywhere inside the save after a new one, even ones inside the
+    // saving of the newest step again: fiftieths of a save's length, twice over.
+    const std::string first = absl::StrFormat("%s/step-%08d", folder, newest + 1);
+    for (int wait = 0; kill % 2 == 1 && wait < 20000 && !fs::exists(first); ++wait)
+      ::usleep(1000);
+    ::usleep(static_cast<useconds_t>(length.count() * (kill * 2) / 50));
+    ::kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "a save failed";
+    absl::StatusOr<std::string> found = findCheckpoint(folder);
+    ASSERT_TRUE(found.ok()) << found.status();
+    absl::StatusOr<CheckpointInfo> info = readCheckpointInfo(*found);
+    ASSERT_TRUE(info.ok()) << info.status();
+    EXPECT_GE(info->step, newest); // `latest` may be one behind what is whole
+    newest = info->step;
+    ASSERT_TRUE(loadCheckpoint(*found, machine, LoadPart::ParametersAndMoments).ok());
+    for (const StateEntry &entry : machine.executable().states)
+      if (entry.role == StateEntry::Role::Parameter || entry.role == StateEntry::Role::Moment)
+        ASSERT_EQ(get(*machine.readState(entry.name), 0), static_cast<double>(newest)) << entry.name;
+  }
+  removeLeftovers(folder);
+  for (const std::string &name : names())
+    EXPECT_NE(name[0], '.') << name << " was left";
 }
 
 TEST_F(CheckpointTest, BrokenWeightsAreNotSaved) {

@@ -1,0 +1,266 @@
+// fuzz-readers TARGET [--runs N] [--seconds S] [--seed N] [--input FILE]
+//
+// Ends with 0 after N runs or S seconds, whichever comes first. When a reader
+// breaks, the input lies in crash-TARGET, which --input reads again.
+#include "test/fuzz/Fuzz.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace weft::fuzz {
+namespace {
+
+constexpr size_t kMaxInput = 1 << 16;
+constexpr unsigned kSlow = 20; // seconds for one input
+
+/// A file that holds the input being run, also when the process dies: shared memory
+/// that the kernel writes back.
+class CrashFile {
+public:
+  explicit CrashFile(const std::string &path) : path(path) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0644);
+    if (descriptor < 0 || ::ftruncate(descriptor, kMaxInput + 8) != 0)
+      return;
+    void *memory = ::mmap(nullptr, kMaxInput + 8, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    ::close(descriptor);
+    if (memory != MAP_FAILED)
+      bytes = static_cast<char *>(memory);
+  }
+  ~CrashFile() {
+    if (bytes)
+      ::munmap(bytes, kMaxInput + 8);
+    ::unlink(path.c_str()); // nothing broke
+  }
+  void hold(const std::string &input) {
+    if (!bytes)
+      return;
+    const uint64_t size = std::min(input.size(), kMaxInput);
+    std::memcpy(bytes, &size, 8);
+    std::memcpy(bytes + 8, input.data(), size);
+  }
+  static std::string read(const std::string &path) {
+    std::ifstream file(path, std::ios::binary);
+    const std::string all{std::istreambuf_iterator<char>(file), {}};
+    uint64_t size = 0;
+    std::memcpy(&size, all.data(), std::min<size_t>(8, all.size()));
+    return size <= all.size() - 8 ? all.substr(8, size) : all;
+  }
+
+private:
+  std::string path;
+  char *bytes = nullptr;
+};
+
+class Mutator {
+public:
+  Mutator(const Target &target, uint64_t seed) : target(target), random(seed) {}
+
+  std::string mutated(const std::vector<std::string> &corpus) {
+    std::string input = corpus[below(corpus.size())];
+    for (size_t count = size_t{1} << below(5); count > 0; --count)
+      change(input, corpus);
+    input.resize(std::min(input.size(), kMaxInput));
+    return input;
+  }
+
+private:
+  size_t below(size_t bound) { return bound ? random() % bound : 0; }
+  char byte() { return static_cast<char>(random()); }
+
+  void change(std::string &input, const std::vector<std::string> &corpus) {
+    const size_t at = below(input.size() + 1), length = below(std::min<size_t>(input.size() - at, 64) + 1);
+    switch (below(10)) {
+    case 0: // one bit
+      if (at < input.size())
+        input[at] = static_cast<char>(input[at] ^ (1 << below(8)));
+      break;
+    case 1:
+      if (at < input.size())
+        input[at] = byte();
+      break;
+    case 2:
+      input.erase(at, length);
+      break;
+    case 3:
+      input.insert(at, input.substr(at, length));
+      break;
+    case 4:
+      input.insert(at, std::string(below(64), byte()));
+      break;
+    case 5:
+      input.resize(at); // cut short
+      break;
+    case 6: { // the head of one, the tail of another
+      const std::string &other = corpus[below(corpus.size())];
+      input = input.substr(0, at) + other.substr(below(other.size() + 1));
+      break;
+    }
+    case 7: { // a number of 1 to 8 bytes at the edge of a range
+      static constexpr uint64_t kEdges[] = {0,
+                                            1,
+                                            0x7f,
+                                            0xff,
+                                            0x7fff,
+                                            0xffff,
+                                            0x7fffffff,
+                                            0xffffffff,
+                                            INT64_MAX,
+                                            UINT64_MAX,
+                                            uint64_t{1} << 62,
+                                            uint64_t{1} << 40};
+      const uint64_t edge = kEdges[below(std::size(kEdges))];
+      const size_t width = size_t{1} << below(4);
+      if (at + width <= input.size())
+        std::memcpy(input.data() + at, &edge, width);
+      break;
+    }
+    case 8: { // digits become other digits
+      const size_t digit = input.find_first_of("0123456789", at);
+      static const char *kNumbers[] = {"0",   "-1",    "1e308", "9223372036854775807", "18446744073709551616",
+                                       "0.5", "1e-320"};
+      if (digit != std::string::npos)
+        input.replace(digit, 1, kNumbers[below(std::size(kNumbers))]);
+      break;
+    }
+    default:
+      if (!target.words.empty())
+        input.insert(at, target.words[below(target.words.size())]);
+    }
+  }
+
+  const Target &target;
+  std::mt19937_64 random;
+};
+
+struct Options {
+  std::string target, input;
+  uint64_t runs = 200'000, seed = 1;
+  double seconds = 60;
+};
+
+int fuzz(const Target &target, const Options &options) {
+  CrashFile crash(std::string("crash-") + target.name);
+  auto run = [&](const std::string &input) {
+    crash.hold(input);
+    ::alarm(kSlow);
+    std::string outcome = target.run(input);
+    ::alarm(0);
+    return outcome;
+  };
+  std::vector<std::string> corpus = target.seeds();
+  std::set<std::string> outcomes;
+  for (const std::string &seed : corpus)
+    outcomes.insert(run(seed));
+  require(outcomes.size() == 1 && *outcomes.begin() == "ok", "a seed is refused");
+  Mutator mutator(target, options.seed);
+  const auto start = std::chrono::steady_clock::now();
+  auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  uint64_t done = 0;
+  for (; done < options.runs && seconds() < options.seconds; ++done) {
+    std::string input = mutator.mutated(corpus);
+    if (outcomes.insert(run(input)).second && corpus.size() < 4096)
+      corpus.push_back(std::move(input));
+  }
+  std::printf("%s: %llu runs in %.1f s, %zu outcomes, none broke the reader\n", target.name,
+              static_cast<unsigned long long>(done), seconds(), outcomes.size());
+  return 0;
+}
+
+void onAlarm(int) {
+  constexpr char kMessage[] = "fuzz: one input took too long\n";
+  (void)!::write(2, kMessage, sizeof kMessage - 1);
+  std::abort();
+}
+
+} // namespace
+
+std::string outcomeOf(const absl::Status &status) {
+  if (status.ok())
+    return "ok";
+  std::string text;
+  bool quoted = false;
+  for (const char c : status.message()) {
+    quoted ^= c == '\'' || c == '`';
+    if (!quoted && !(c >= '0' && c <= '9') && text.size() < 120)
+      text += c;
+  }
+  return text;
+}
+
+void require(bool holds, const char *why) {
+  if (holds)
+    return;
+  std::fprintf(stderr, "fuzz: %s\n", why);
+  std::abort();
+}
+
+std::string fileWith(const std::string &input, const char *name) {
+  static const std::string folder = [] {
+    char made[] = "/dev/shm/weft-fuzz-XXXXXX";
+    char beside[] = "weft-fuzz-XXXXXX";
+    const char *path = ::mkdtemp(made);
+    return std::string(path ? path : ::mkdtemp(beside));
+  }();
+  static const bool removed = (std::atexit([] { std::system(("rm -r '" + folder + "'").c_str()); }), true);
+  (void)removed;
+  const std::string path = folder + "/" + name;
+  std::ofstream(path, std::ios::binary) << input;
+  return path;
+}
+
+std::string sourceFile(const std::string &path) {
+  std::ifstream file(WEFT_SOURCE_DIR "/" + path, std::ios::binary);
+  require(file.good(), ("can't read " + path).c_str());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+static int runMain(int argc, char **argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
+    if (flag == "--runs")
+      options.runs = std::stoull(value);
+    else if (flag == "--seconds")
+      options.seconds = std::stod(value);
+    else if (flag == "--seed")
+      options.seed = std::stoull(value);
+    else if (flag == "--input")
+      options.input = value;
+    else {
+      options.target = flag;
+      continue;
+    }
+    ++i;
+  }
+  std::signal(SIGALRM, onAlarm);
+  for (const Target &target : targets())
+    if (options.target == target.name) {
+      if (options.input.empty())
+        return fuzz(target, options);
+      std::printf("%s\n", target.run(CrashFile::read(options.input)).c_str());
+      return 0;
+    }
+  std::fprintf(stderr, "fuzz: expected a target, found `%s`; there are:", options.target.c_str());
+  for (const Target &target : targets())
+    std::fprintf(stderr, " %s", target.name);
+  std::fprintf(stderr, "\n");
+  return 2;
+}
+
+} // namespace weft::fuzz
+
+int main(int argc, char **argv) { return weft::fuzz::runMain(argc, argv); }
