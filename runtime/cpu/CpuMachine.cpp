@@ -151,9 +151,8 @@ void CpuMachine::prepare(const Program &program) {
     for (const Operand &operand : call.operands) {
       bool port = operand.space == Space::Input || operand.space == Space::Result;
       if (port)
-        prepared.patches.push_back(
-            {prepared.pointers.size(), static_cast<size_t>(operand.offset), operand.space == Space::Input,
-             operand.start});
+        prepared.patches.push_back({prepared.pointers.size(), static_cast<size_t>(operand.offset),
+                                    operand.space == Space::Input, operand.start});
       prepared.pointers.push_back(port ? nullptr : pointerOf(operand));
     }
     prepared.steps.push_back(step);
@@ -231,7 +230,11 @@ absl::Status CpuMachine::run(std::string_view name, std::span<const Tensor> inpu
     }
     Profile::Clock::time_point start = Profile::Clock::now();
     call(step, operands);
-    profile.add(step.kernel, Profile::Clock::now() - start);
+    Profile::Clock::duration time = Profile::Clock::now() - start;
+    double bytes = 0;
+    for (const Operand &operand : prepared.program->calls[&step - prepared.steps.data()].operands)
+      bytes += static_cast<double>(operand.bytes);
+    profile.add(step.kernel, bytes, time);
   }
   for (size_t i = 0; i < results.size(); ++i)
     if (!aligned(results[i].bytes.data()) && !results[i].bytes.empty())

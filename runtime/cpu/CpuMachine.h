@@ -27,6 +27,7 @@ public:
                    std::span<Tensor> results) override;
   absl::StatusOr<Tensor> readState(std::string_view name) const override;
   absl::Status writeState(std::string_view name, const Tensor &value) override;
+  Profile &times() { return profile; }
 
 private:
   /// A call with pointers. Operands of ports are patched at each run.

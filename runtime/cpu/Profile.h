@@ -7,31 +7,59 @@
 
 namespace weft::rt {
 
+/// What a machine reaches on work that is nothing else: bytes a second of a large
+/// copy (read and written counted), FLOPs a second of a large bf16 product. 0: not measured.
+struct Ceilings {
+  double bytesPerSecond = 0, flopsPerSecond = 0;
+};
+
+/// All calls of one kernel.
+struct KernelTime {
+  std::string name, hash, kind; // kind: as kindOf says
+  uint64_t calls = 0;
+  double seconds = 0;
+  double bytes = 0; // of operands, each counted once a call
+  double flops = 0; // of matrix products, windows not counted
+  /// The larger of bytes and FLOPs a second over its ceiling; 0 without ceilings.
+  double share(const Ceilings &ceilings) const;
+};
+
+/// attention, product, loss, optimiser, memory (fills, copies) or rows (all others).
+std::string kindOf(const Kernel &kernel);
+
 /// Sums each kernel's calls and time. On with the environment variable
 /// WEFT_PROFILE=FILE: then the file is written when the profile goes.
 class Profile {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// `path` empty: off.
+  /// `path` empty: off, until it is turned on.
   Profile(const Executable &executable, std::string path);
   ~Profile();
   Profile(const Profile &) = delete;
   Profile &operator=(const Profile &) = delete;
 
-  bool on() const { return !path.empty(); }
-  void add(uint32_t kernel, Clock::duration time);
-  /// [{"kernel", "hash", "calls", "seconds"}...], the slowest first; kernels that
-  /// were never called are left out.
+  bool on() const { return active; }
+  void turnOn() { active = true; }
+  void add(uint32_t kernel, double bytes, Clock::duration time);
+  /// Forgets what was added.
+  void clear();
+  /// The slowest first; kernels that were never called are left out.
+  std::vector<KernelTime> times() const;
+  /// [{"kernel", "hash", "kind", "calls", "seconds", "bytes", "flops", "share"}...].
   std::string text() const;
+
+  Ceilings ceilings;
 
 private:
   struct Sum {
     uint64_t calls = 0;
+    double bytes = 0;
     Clock::duration time{};
   };
   const Executable &executable;
   std::string path;
+  bool active;
   std::vector<Sum> sums;
 };
 

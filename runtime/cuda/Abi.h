@@ -62,7 +62,7 @@ enum JitOption : int {
   kJitOptimizationLevel = 7,
 };
 
-constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2;
 /// CUstreamCaptureMode: other threads may go on allocating.
 constexpr int kCaptureThreadLocal = 1;
 

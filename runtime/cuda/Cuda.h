@@ -8,8 +8,10 @@
 #pragma once
 
 #include "runtime/Machine.h"
+#include "runtime/cpu/Profile.h"
 
 #include <functional>
+#include <optional>
 
 namespace weft::rt {
 
@@ -66,17 +68,20 @@ absl::StatusOr<CudaOptions> withEnvironment(CudaOptions options);
 /// largest buffers; InvalidArgument names a kernel that can't be loaded and what
 /// the compiler said; NotFound and FailedPrecondition for the driver and devices.
 ///
-/// `run` copies inputs and results through pinned memory and waits once. After a
-/// kernel has crashed every further call returns that error, and CUDA gives the
-/// process no device again (CUDA Driver API, CUDA_ERROR_ILLEGAL_ADDRESS); all else goes on.
+/// Inputs and results are copied through pinned memory. `run` waits for all that was
+/// started; `start` waits for nothing, and `wait` for a run leaves the device at work
+/// on what was started after it. After a kernel has crashed every further call returns
+/// that error, and CUDA gives the process no device again (CUDA Driver API,
+/// CUDA_ERROR_ILLEGAL_ADDRESS); all else goes on.
 absl::StatusOr<std::unique_ptr<Machine>> makeCudaMachine(Executable executable, const CudaOptions &options);
 
 /// What a CUDA machine did since it was made.
 struct CudaCounters {
   uint64_t deviceAllocations = 0, pinnedAllocations = 0; // blocks
   uint64_t deviceBytes = 0;                              // held now
-  uint64_t synchronizations = 0;                         // waits of the host
-  uint64_t launches = 0;                                 // kernels and products, started one by one
+  uint64_t synchronizations = 0;                         // waits of the host for all that was started
+  uint64_t lateReads = 0; // waits for work behind which other work was under way
+  uint64_t launches = 0;  // kernels and products, started one by one
   uint64_t graphsCaptured = 0, graphLaunches = 0;
   uint64_t modulesLoaded = 0; // by the driver
   uint64_t compiledByDriver = 0, compiledByAssembler = 0, linked = 0, cubinsFound = 0;
@@ -85,6 +90,29 @@ struct CudaCounters {
 
 /// Null when `machine` is no CUDA machine.
 const CudaCounters *cudaCounters(const Machine &machine);
+
+/// Bytes of the device's memory.
+struct CudaMemory {
+  uint64_t state = 0, arena = 0, ports = 0, scratch = 0, workspace = 0; // planned: the machine's blocks
+  uint64_t before = 0;            // in use when the machine was made: contexts, other programs
+  uint64_t grown = 0;             // in use now above that: the blocks, code, graphs, libraries
+  uint64_t total = 0, pinned = 0; // of the device; of the host, for copies
+  uint64_t planned() const { return state + arena + ports + scratch + workspace; }
+};
+
+/// None when `machine` is no CUDA machine. Errors: of the driver.
+absl::StatusOr<std::optional<CudaMemory>> cudaMemory(const Machine &machine);
+
+/// Device seconds of the last run of `program` that was waited for, copies of inputs
+/// and results left out; none before, and when `machine` is no CUDA machine.
+std::optional<double> cudaProgramSeconds(const Machine &machine, std::string_view program);
+
+/// From here on each kernel is timed by itself, on a GPU by its own events and
+/// without graphs. A GPU's ceilings are measured first. Errors: of the driver.
+absl::Status timeKernels(Machine &machine);
+
+/// Null when kernels of `machine` can't be timed (the reference).
+Profile *kernelTimes(Machine &machine);
 
 /// What the driver says of a kernel's code.
 struct CudaKernel {

@@ -2,6 +2,7 @@
 #include "runtime/cuda/CudaMachine.h"
 
 #include "runtime/core/TensorCheck.h"
+#include "runtime/cpu/CpuMachine.h"
 #include "runtime/cpu/Memory.h"
 
 #include <cstring>
@@ -13,18 +14,26 @@ namespace weft::rt {
 namespace cuda {
 namespace {
 
-constexpr unsigned char kPoison = 0xFF; // all ones: NaN in F32, F64 and BF16
+constexpr unsigned char kPoison = 0xFF;  // all ones: NaN in F32, F64 and BF16
+constexpr uint64_t kWrittenLater = 4096; // bytes: rates, windows, statistics go with the stream
 
 } // namespace
 
 CudaMachine::~CudaMachine() {
   gpu->attach();
+  if (!flights.empty())
+    gpu->driver.streamSynchronize(gpu->stream); // copies still use the ring
+  for (Event event : landed)
+    if (event)
+      gpu->driver.eventDestroy(event);
   for (auto &[name, prepared] : programs) {
     if (prepared.graph)
       gpu->driver.graphExecDestroy(prepared.graph);
-    for (Event event : prepared.events)
-      if (event)
-        gpu->driver.eventDestroy(event);
+    for (const auto &list :
+         {std::span<const Event>(prepared.events), std::span<const Event>(prepared.around)})
+      for (Event event : list)
+        if (event)
+          gpu->driver.eventDestroy(event);
   }
 }
 
@@ -45,7 +54,7 @@ absl::Status CudaMachine::startCode(const Step &step) {
                                            " registers and ", launch.sharedBytes, " bytes of shared memory"));
 }
 
-absl::Status CudaMachine::start(const Step &step) {
+absl::Status CudaMachine::launch(const Step &step) {
   const Kernel &kernel = exe.kernels[step.kernel];
   ++gpu->counters.launches;
   switch (kernel.kind) {
@@ -77,15 +86,10 @@ absl::Status CudaMachine::afterCall(const Prepared &prepared, const Step &step) 
   return gpu->checkGuards(what);
 }
 
-/// The whole program on the stream: inputs, calls, results.
+/// The calls on the stream, between the copies of inputs and results.
 absl::Status CudaMachine::enqueue(Prepared &prepared) {
   const Driver &driver = gpu->driver;
   uint64_t resultBytes = prepared.endBytes - prepared.inputBytes;
-  if (prepared.inputBytes)
-    if (absl::Status status =
-            gpu->checked(driver.memcpyHtoDAsync(ports, pinned, prepared.inputBytes, gpu->stream), "inputs");
-        !status.ok())
-      return status;
   if (options.poison)
     for (auto [base, bytes] :
          {std::pair(arena, exe.arenaBytes), std::pair(ports + prepared.inputBytes, resultBytes)})
@@ -94,18 +98,14 @@ absl::Status CudaMachine::enqueue(Prepared &prepared) {
   for (size_t i = 0; i < prepared.steps.size(); ++i) {
     if (profile.on())
       driver.eventRecord(prepared.events[i], gpu->stream);
-    if (absl::Status status = start(prepared.steps[i]); !status.ok())
+    if (absl::Status status = launch(prepared.steps[i]); !status.ok())
       return status;
     if (absl::Status status = afterCall(prepared, prepared.steps[i]); !status.ok())
       return status;
   }
   if (profile.on())
     driver.eventRecord(prepared.events.back(), gpu->stream);
-  if (!resultBytes)
-    return absl::OkStatus();
-  return gpu->checked(driver.memcpyDtoHAsync(pinned + prepared.inputBytes, ports + prepared.inputBytes,
-                                             resultBytes, gpu->stream),
-                      "results");
+  return absl::OkStatus();
 }
 
 absl::Status CudaMachine::capture(Prepared &prepared) {
@@ -129,53 +129,17 @@ absl::Status CudaMachine::capture(Prepared &prepared) {
   return status;
 }
 
-/// The wait of a run, and what can be said after it.
-absl::Status CudaMachine::finish(Prepared &prepared) {
-  std::string what = absl::StrCat("program ", prepared.program->name);
-  if (absl::Status status = gpu->wait(what); !status.ok())
-    return options.synchronous
-               ? status
-               : absl::Status(status.code(), absl::StrCat(std::string(status.message()),
-                                                          "; WEFT_CUDA_SYNC=1 names the kernel"));
+/// What can be said of a run that is done: times of its calls, guards.
+absl::Status CudaMachine::inspect(const Prepared &prepared) {
   for (size_t i = 0; i + 1 < prepared.events.size(); ++i) {
     float milliseconds = 0;
     if (gpu->driver.eventElapsedTime(&milliseconds, prepared.events[i], prepared.events[i + 1]) == kSuccess)
-      profile.add(prepared.steps[i].kernel, std::chrono::duration_cast<Profile::Clock::duration>(
-                                                std::chrono::duration<double, std::milli>(milliseconds)));
+      profile.add(prepared.steps[i].kernel, prepared.steps[i].moved,
+                  std::chrono::duration_cast<Profile::Clock::duration>(
+                      std::chrono::duration<double, std::milli>(milliseconds)));
   }
-  return options.guard ? gpu->checkGuards(what) : absl::OkStatus();
-}
-
-absl::Status CudaMachine::run(std::string_view name, std::span<const Tensor> inputs,
-                              std::span<Tensor> results) {
-  auto found = programs.find(name);
-  if (found == programs.end())
-    return absl::NotFoundError(
-        absl::StrCat("model ", exe.model, " has no program '", std::string(name), "'"));
-  Prepared &prepared = found->second;
-  if (absl::Status status = checkTensors(*prepared.program, inputs, results); !status.ok())
-    return status;
-  if (absl::Status status = gpu->enter(); !status.ok())
-    return status;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i].bytes.empty())
-      std::memcpy(pinned + prepared.inputs[i], inputs[i].bytes.data(), inputs[i].bytes.size());
-  if (options.graphs && prepared.warm && !prepared.graph)
-    if (absl::Status status = capture(prepared); !status.ok())
-      return status;
-  absl::Status status = prepared.graph ? gpu->checked(gpu->driver.graphLaunch(prepared.graph, gpu->stream),
-                                                      absl::StrCat("program ", prepared.program->name))
-                                       : enqueue(prepared);
-  gpu->counters.graphLaunches += prepared.graph != nullptr;
-  // After an error too: calls that were started still use the memory.
-  absl::Status finished = finish(prepared);
-  if (!status.ok() || !finished.ok())
-    return status.ok() ? finished : status;
-  prepared.warm = true;
-  for (size_t i = 0; i < results.size(); ++i)
-    if (!results[i].bytes.empty())
-      std::memcpy(results[i].bytes.data(), pinned + prepared.results[i], results[i].bytes.size());
-  return absl::OkStatus();
+  return options.guard ? gpu->checkGuards(absl::StrCat("program ", prepared.program->name))
+                       : absl::OkStatus();
 }
 
 absl::StatusOr<const StateEntry *> CudaMachine::stateOf(std::string_view name) const {
@@ -211,7 +175,33 @@ absl::Status CudaMachine::writeState(std::string_view name, const Tensor &value)
     return status;
   if (absl::Status status = gpu->enter(); !status.ok())
     return status;
+  if (value.bytes.size() <= kWrittenLater && !oneByOne())
+    return writeLater(**entry, value);
   return gpu->copyIn(state + (*entry)->offset, value.bytes.data(), value.bytes.size());
+}
+
+absl::StatusOr<CudaMemory> CudaMachine::memory() const {
+  absl::StatusOr<uint64_t> free = gpu->freeBytes();
+  if (!free.ok())
+    return free.status();
+  CudaMemory memory;
+  memory.state = exe.stateBytes, memory.arena = exe.arenaBytes, memory.ports = portBytes;
+  memory.scratch = scratchAll, memory.workspace = workspaceBytes(), memory.pinned = ringBytes;
+  memory.total = gpu->facts.memoryBytes;
+  memory.before = memory.total - std::min(memory.total, freeAtStart);
+  memory.grown = freeAtStart - std::min(freeAtStart, *free);
+  return memory;
+}
+
+std::optional<double> CudaMachine::programSeconds(std::string_view program) const {
+  auto found = programs.find(program);
+  float milliseconds = 0;
+  if (found == programs.end() || !found->second.timed)
+    return std::nullopt;
+  const auto &[before, after] = found->second.around;
+  if (gpu->driver.eventElapsedTime(&milliseconds, before, after) != kSuccess)
+    return std::nullopt;
+  return static_cast<double>(milliseconds) * 1e-3;
 }
 
 std::vector<CudaKernel> CudaMachine::kernels() const {
@@ -236,6 +226,36 @@ absl::StatusOr<std::unique_ptr<Machine>> makeCudaMachine(Executable executable, 
 std::vector<CudaKernel> cudaKernels(const Machine &machine) {
   const auto *cuda = dynamic_cast<const cuda::CudaMachine *>(&machine);
   return cuda ? cuda->kernels() : std::vector<CudaKernel>();
+}
+
+absl::StatusOr<std::optional<CudaMemory>> cudaMemory(const Machine &machine) {
+  const auto *cuda = dynamic_cast<const cuda::CudaMachine *>(&machine);
+  if (!cuda)
+    return std::nullopt;
+  absl::StatusOr<CudaMemory> memory = cuda->memory();
+  if (!memory.ok())
+    return memory.status();
+  return *memory;
+}
+
+std::optional<double> cudaProgramSeconds(const Machine &machine, std::string_view program) {
+  const auto *cuda = dynamic_cast<const cuda::CudaMachine *>(&machine);
+  return cuda ? cuda->programSeconds(program) : std::nullopt;
+}
+
+absl::Status timeKernels(Machine &machine) {
+  if (auto *cuda = dynamic_cast<cuda::CudaMachine *>(&machine))
+    return cuda->timeKernels();
+  if (Profile *profile = kernelTimes(machine))
+    profile->turnOn();
+  return absl::OkStatus();
+}
+
+Profile *kernelTimes(Machine &machine) {
+  if (auto *cuda = dynamic_cast<cuda::CudaMachine *>(&machine))
+    return &cuda->times();
+  auto *cpu = dynamic_cast<CpuMachine *>(&machine);
+  return cpu ? &cpu->times() : nullptr;
 }
 
 const CudaCounters *cudaCounters(const Machine &machine) {

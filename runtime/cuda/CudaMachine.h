@@ -3,8 +3,11 @@
 // Everything a call needs is worked out when the executable is loaded: addresses,
 // tensor maps, algorithms of products. A program's first run starts its calls one
 // by one (the driver may still load code then); its second is captured into a
-// graph, which is replayed from there on: a run copies inputs to pinned memory,
-// starts the graph, waits once, and copies results from pinned memory.
+// graph, which is replayed from there on.
+//
+// `start` copies inputs into a ring of pinned memory, and puts on the stream: their
+// copy, the graph, the copy of results back into the ring, an event. `wait` looks
+// at that event alone, so that the device goes on with what was started after it.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -13,6 +16,8 @@
 #include "runtime/cuda/Modules.h"
 #include "runtime/cuda/Products.h"
 
+#include <array>
+#include <deque>
 #include <map>
 
 namespace weft::rt::cuda {
@@ -25,9 +30,16 @@ public:
   const Executable &executable() const override { return exe; }
   absl::Status run(std::string_view program, std::span<const Tensor> inputs,
                    std::span<Tensor> results) override;
+  absl::StatusOr<uint64_t> start(std::string_view program, std::span<const Tensor> inputs,
+                                 std::span<Tensor> results) override;
+  absl::Status wait(uint64_t number) override;
   absl::StatusOr<Tensor> readState(std::string_view name) const override;
   absl::Status writeState(std::string_view name, const Tensor &value) override;
   const CudaCounters &counters() const { return gpu->counters; }
+  absl::StatusOr<CudaMemory> memory() const;
+  Profile &times() { return profile; }
+  absl::Status timeKernels();
+  std::optional<double> programSeconds(std::string_view program) const;
   std::vector<CudaKernel> kernels() const;
 
 private:
@@ -40,37 +52,66 @@ private:
     std::vector<void *> parameters; // into the two above
     size_t product = 0;
     uint64_t bytes = 0; // of operand 0: what Zero and Copy move
+    double moved = 0;   // bytes of all operands
   };
   struct Prepared {
     const Program *program = nullptr;
     std::vector<uint64_t> inputs, results; // places of ports in `ports` and `pinned`
     uint64_t inputBytes = 0, endBytes = 0; // inputs, then results
     std::vector<Step> steps;
-    std::vector<Event> events; // one before each step and one after all; with a profile
+    std::vector<Event> events;     // one before each step and one after all; with a profile
+    std::array<Event, 2> around{}; // before and after all
     GraphExec graph = nullptr;
-    bool warm = false; // has run once
+    bool warm = false;  // has run once
+    bool timed = false; // and was waited for
   };
+
+  /// What was put on the stream and may not be done: a run, or (null) a write of state.
+  struct Flight {
+    uint64_t number = 0;
+    Prepared *prepared = nullptr;
+    uint64_t begin = 0, end = 0; // its bytes of `pinned`
+    std::span<Tensor> results;
+  };
+  static constexpr size_t kFlights = 64;
 
   CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu);
   // Loading (CudaPrepare.cpp).
   absl::Status load();
   void placePorts();
   uint64_t scratchBytes() const;
-  absl::Status checkRoom(uint64_t scratch);
-  absl::Status allocate(uint64_t scratch);
+  uint64_t workspaceBytes() const;
+  absl::Status checkRoom(uint64_t scratchNow);
+  absl::Status allocate();
   absl::Status prepare(Prepared &prepared);
   absl::StatusOr<Step> prepareStep(const Call &call, const Prepared &prepared);
   void setParameters(Step &step) const;
   absl::Status checkParameters(const Step &step) const;
   unsigned blocksOf(const Call &call) const;
   DevicePointer addressOf(const Operand &operand, const Prepared &prepared) const;
-  // Running (CudaRun.cpp).
+  absl::Status makeEvents();
+  absl::Status makeEvent(Event &event, unsigned flags);
+  // Measuring (CudaTimes.cpp).
+  absl::Status measureCeilings();
+  absl::Status fillArena(uint64_t bytes);
+  absl::StatusOr<double> productSeconds(int64_t size);
+  absl::StatusOr<double> secondsOf(int repeats, const std::function<absl::Status()> &work);
+  // Running.
   absl::Status enqueue(Prepared &prepared);
-  absl::Status start(const Step &step);
+  absl::Status launch(const Step &step);
   absl::Status startCode(const Step &step);
   absl::Status afterCall(const Prepared &prepared, const Step &step);
   absl::Status capture(Prepared &prepared);
-  absl::Status finish(Prepared &prepared);
+  absl::Status inspect(const Prepared &prepared);
+  // What is under way (CudaFlights.cpp).
+  bool oneByOne() const { return options.synchronous || options.guard || profile.on(); }
+  absl::StatusOr<uint64_t> claim(uint64_t bytes);
+  absl::Status submit(Prepared &prepared, uint64_t begin);
+  absl::StatusOr<uint64_t> takeOff(Prepared *prepared, uint64_t begin, uint64_t bytes,
+                                   std::span<Tensor> results);
+  absl::Status abandon(absl::Status why);
+  std::string namesUnderWay() const;
+  absl::Status writeLater(const StateEntry &entry, const Tensor &value);
   absl::StatusOr<const StateEntry *> stateOf(std::string_view name) const;
 
   Executable exe;
@@ -79,8 +120,12 @@ private:
   Modules modules;
   Products products;
   DevicePointer state = 0, arena = 0, ports = 0, scratch = 0;
-  std::byte *pinned = nullptr;
-  uint64_t portBytes = 0;
+  std::byte *pinned = nullptr; // a ring of `ringBytes`
+  uint64_t portBytes = 0, ringBytes = 0, scratchAll = 0;
+  uint64_t freeAtStart = 0; // of the device, before anything was allocated or loaded
+  std::deque<Flight> flights;
+  std::array<Event, kFlights> landed{}; // of flight n: landed[n % kFlights]
+  uint64_t startedRuns = 0, nextByte = 0;
   std::map<std::string, Prepared, std::less<>> programs;
   std::map<std::string, size_t, std::less<>> stateNumbers;
   Profile profile;

@@ -15,14 +15,10 @@ namespace weft::rt::cuda {
 namespace {
 
 constexpr uint64_t kPortAlignment = 256; // bytes, as cuMemAlloc's
-constexpr unsigned char kPoison = 0xFF;  // all ones: NaN in F32, F64 and BF16
+constexpr uint64_t kRuns = 8, kRingBytes = 64 << 20, kSmallestRing = 256 << 10;
+constexpr unsigned char kPoison = 0xFF; // all ones: NaN in F32, F64 and BF16
 
 uint64_t alignUp(uint64_t bytes) { return (bytes + kPortAlignment - 1) / kPortAlignment * kPortAlignment; }
-
-bool usesProducts(const Executable &executable) {
-  return std::any_of(executable.kernels.begin(), executable.kernels.end(),
-                     [](const Kernel &kernel) { return kernel.kind == Kernel::Kind::Gemm; });
-}
 
 std::string profilePath() {
   const char *path = std::getenv("WEFT_PROFILE");
@@ -34,7 +30,7 @@ std::string profilePath() {
 CudaMachine::CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu)
     : exe(std::move(executable)), options(options), gpu(std::move(gpu)), modules(*this->gpu),
       products(*this->gpu), profile(exe, profilePath()) {
-  if (options.synchronous || profile.on())
+  if (options.synchronous)
     this->options.graphs = false;
 }
 
@@ -53,22 +49,28 @@ absl::StatusOr<std::unique_ptr<CudaMachine>> CudaMachine::make(Executable execut
 
 absl::Status CudaMachine::load() {
   placePorts();
+  absl::StatusOr<uint64_t> free = gpu->freeBytes();
+  if (!free.ok())
+    return free.status();
+  freeAtStart = *free;
   // What can't fit is refused before minutes of compiling; scratch is known after.
   if (absl::Status status = checkRoom(0); !status.ok())
     return status;
   if (absl::Status status = modules.load(exe, options); !status.ok())
     return status;
-  uint64_t scratchAll = scratchBytes();
+  scratchAll = scratchBytes();
   if (absl::Status status = checkRoom(scratchAll); !status.ok())
     return status;
-  if (absl::Status status = allocate(scratchAll); !status.ok())
+  if (absl::Status status = allocate(); !status.ok())
+    return status;
+  if (absl::Status status = makeEvents(); !status.ok())
     return status;
   for (auto &[name, prepared] : programs)
     if (absl::Status status = prepare(prepared); !status.ok())
       return status;
   for (size_t i = 0; i < exe.states.size(); ++i)
     stateNumbers.emplace(exe.states[i].name, i);
-  return absl::OkStatus();
+  return profile.on() ? timeKernels() : absl::OkStatus();
 }
 
 void CudaMachine::placePorts() {
@@ -88,6 +90,14 @@ void CudaMachine::placePorts() {
     prepared.endBytes = end;
     portBytes = std::max(portBytes, end); // programs run one after the other
   }
+  // Room for the largest, and for several small ones at once.
+  ringBytes = std::max({portBytes, std::min(kRuns * portBytes, kRingBytes), kSmallestRing});
+}
+
+uint64_t CudaMachine::workspaceBytes() const {
+  bool products = std::any_of(exe.kernels.begin(), exe.kernels.end(),
+                              [](const Kernel &kernel) { return kernel.kind == Kernel::Kind::Gemm; });
+  return products ? Products::kWorkspaceBytes : 0;
 }
 
 /// Blocks that `call` starts.
@@ -107,21 +117,19 @@ uint64_t CudaMachine::scratchBytes() const {
   return most;
 }
 
-absl::Status CudaMachine::checkRoom(uint64_t scratchAll) {
+absl::Status CudaMachine::checkRoom(uint64_t scratchNow) {
   absl::StatusOr<uint64_t> free = gpu->freeBytes();
   if (!free.ok())
     return free.status();
-  uint64_t workspace = usesProducts(exe) ? Products::kWorkspaceBytes : 0;
-  absl::Status status = checkMemory(exe, portBytes + scratchAll + workspace, *free);
+  absl::Status status = checkMemory(exe, portBytes + scratchNow + workspaceBytes(), *free);
   if (status.ok())
     return status;
   return absl::ResourceExhaustedError(
       absl::StrCat("cuda:", gpu->facts.index, " (", gpu->facts.name, "): ", std::string(status.message())));
 }
 
-absl::Status CudaMachine::allocate(uint64_t scratchAll) {
+absl::Status CudaMachine::allocate() {
   DevicePointer workspace = 0;
-  uint64_t workspaceBytes = usesProducts(exe) ? Products::kWorkspaceBytes : 0;
   struct Wanted {
     DevicePointer *base;
     uint64_t bytes;
@@ -130,17 +138,17 @@ absl::Status CudaMachine::allocate(uint64_t scratchAll) {
   for (const Wanted &block :
        {Wanted{&state, exe.stateBytes, "state"}, Wanted{&arena, exe.arenaBytes, "arena"},
         Wanted{&ports, portBytes, "inputs and results"}, Wanted{&scratch, scratchAll, "scratch of kernels"},
-        Wanted{&workspace, workspaceBytes, "workspace of products"}}) {
+        Wanted{&workspace, workspaceBytes(), "workspace of products"}}) {
     absl::StatusOr<DevicePointer> base = gpu->allocate(block.bytes, block.name, options.guard);
     if (!base.ok())
       return base.status();
     *block.base = *base;
   }
-  absl::StatusOr<std::byte *> host = gpu->allocatePinned(portBytes, "inputs and results");
+  absl::StatusOr<std::byte *> host = gpu->allocatePinned(ringBytes, "inputs and results");
   if (!host.ok())
     return host.status();
   pinned = *host;
-  if (workspaceBytes)
+  if (workspace)
     if (absl::Status status = products.start(workspace); !status.ok())
       return status;
   // State starts at zero; the other blocks hold whatever was there, or the poison.
@@ -171,8 +179,10 @@ absl::StatusOr<CudaMachine::Step> CudaMachine::prepareStep(const Call &call, con
   Step step;
   step.kernel = call.kernel;
   step.bytes = call.operands.empty() ? 0 : call.operands[0].bytes;
-  for (const Operand &operand : call.operands)
+  for (const Operand &operand : call.operands) {
     step.operands.push_back(addressOf(operand, prepared));
+    step.moved += static_cast<double>(operand.bytes);
+  }
   if (kernel.kind == Kernel::Kind::Gemm) {
     absl::StatusOr<size_t> product = products.prepare(kernel, step.operands);
     if (!product.ok())
@@ -241,12 +251,21 @@ absl::Status CudaMachine::prepare(Prepared &prepared) {
     if (absl::Status status = checkParameters(step); !status.ok())
       return status;
   }
-  if (!profile.on())
-    return absl::OkStatus();
-  prepared.events.resize(prepared.steps.size() + 1);
-  for (Event &event : prepared.events)
-    if (absl::Status status = gpu->checked(gpu->driver.eventCreate(&event, 0), "cuEventCreate"); !status.ok())
+  return absl::OkStatus();
+}
+
+absl::Status CudaMachine::makeEvent(Event &event, unsigned flags) {
+  return gpu->checked(gpu->driver.eventCreate(&event, flags), "cuEventCreate");
+}
+
+absl::Status CudaMachine::makeEvents() {
+  for (Event &event : landed)
+    if (absl::Status status = makeEvent(event, kEventNoTiming); !status.ok())
       return status;
+  for (auto &[name, prepared] : programs)
+    for (Event &event : prepared.around)
+      if (absl::Status status = makeEvent(event, 0); !status.ok())
+        return status;
   return absl::OkStatus();
 }
 

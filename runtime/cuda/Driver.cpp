@@ -49,6 +49,7 @@ void bindStreams(Binder &bind, Driver &driver) {
   bind("cuGraphDestroy", driver.graphDestroy);
   bind("cuEventCreate", driver.eventCreate);
   bind("cuEventRecord", driver.eventRecord);
+  bind("cuEventSynchronize", driver.eventSynchronize);
   bind("cuEventElapsedTime", driver.eventElapsedTime);
   bind("cuEventDestroy_v2", driver.eventDestroy);
 }

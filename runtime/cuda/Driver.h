@@ -51,6 +51,7 @@ struct Driver {
   Result (*graphDestroy)(Graph graph);
   Result (*eventCreate)(Event *event, unsigned flags);
   Result (*eventRecord)(Event event, Stream stream);
+  Result (*eventSynchronize)(Event event);
   Result (*eventElapsedTime)(float *milliseconds, Event start, Event end);
   Result (*eventDestroy)(Event event);
 

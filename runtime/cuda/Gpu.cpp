@@ -43,10 +43,10 @@ absl::Status Gpu::start() {
   Context retained = nullptr;
   Result made = driver.primaryCtxRetain(&retained, device);
   if (isSticky(made))
-    return absl::FailedPreconditionError(
-        absl::StrCat(where, ": ", describe(driver, made),
-                     "; a kernel of this process crashed, and CUDA gives such a process no device again: start "
-                     "the program anew"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        where, ": ", describe(driver, made),
+        "; a kernel of this process crashed, and CUDA gives such a process no device again: start "
+        "the program anew"));
   if (absl::Status status = check(driver, made, where + ": making a context"); !status.ok())
     return status;
   context = retained;
@@ -156,6 +156,11 @@ absl::Status Gpu::copyIn(DevicePointer to, const void *from, uint64_t bytes) {
 absl::Status Gpu::wait(std::string_view what) {
   ++counters.synchronizations;
   return checked(driver.streamSynchronize(stream), what);
+}
+
+absl::Status Gpu::reach(Event event, std::string_view what) {
+  ++counters.lateReads;
+  return checked(driver.eventSynchronize(event), what);
 }
 
 absl::Status Gpu::checkGuards(std::string_view after) {

@@ -49,6 +49,8 @@ public:
   absl::Status copyIn(DevicePointer to, const void *from, uint64_t bytes);
   /// Waits for the stream. A crash of a kernel breaks the context for good.
   absl::Status wait(std::string_view what);
+  /// Waits for what was put on the stream before `event`; the device goes on with the rest.
+  absl::Status reach(Event event, std::string_view what);
   /// `what: CUDA_ERROR_...` for a result of a call; notes what breaks the context.
   absl::Status checked(Result result, std::string_view what);
   /// Errors: DataLoss names the block whose band was written, and where.

@@ -53,8 +53,14 @@ BoundProgram::BoundProgram(Machine &machine, const Program &program)
     : machine(&machine), description(&program) {
   for (const Port &port : program.inputs)
     inputs.emplace_back(port.type, port.shape);
-  for (const Port &port : program.results)
-    results.emplace_back(port.type, port.shape);
+  addSlot();
+}
+
+void BoundProgram::addSlot() {
+  std::vector<Tensor> &slot = results.emplace_back();
+  for (const Port &port : description->results)
+    slot.emplace_back(port.type, port.shape);
+  started.push_back(0);
 }
 
 absl::StatusOr<BoundProgram> BoundProgram::bind(Machine &machine, const std::string &name) {
@@ -99,17 +105,29 @@ absl::Status BoundProgram::setFloats(const std::string &port, const std::vector<
   return absl::OkStatus();
 }
 
-absl::Status BoundProgram::run() { return machine->run(description->name, inputs, results); }
+absl::Status BoundProgram::run() { return machine->run(description->name, inputs, results[0]); }
 
-absl::StatusOr<const Tensor *> BoundProgram::result(const std::string &port) const {
+absl::Status BoundProgram::start(size_t slot) {
+  while (results.size() <= slot)
+    addSlot(); // those that are under way stay where they are
+  absl::StatusOr<uint64_t> number = machine->start(description->name, inputs, results[slot]);
+  if (!number.ok())
+    return number.status();
+  started[slot] = lastStarted = *number;
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::wait(size_t slot) { return machine->wait(started[slot]); }
+
+absl::StatusOr<const Tensor *> BoundProgram::result(const std::string &port, size_t slot) const {
   const int64_t index = indexOf(description->results, port);
   if (index < 0)
     return noPort(*description, "result", port, description->results);
-  return &results[index];
+  return &results[slot][index];
 }
 
-absl::StatusOr<double> BoundProgram::number(const std::string &port) const {
-  absl::StatusOr<const Tensor *> tensor = result(port);
+absl::StatusOr<double> BoundProgram::number(const std::string &port, size_t slot) const {
+  absl::StatusOr<const Tensor *> tensor = result(port, slot);
   if (!tensor.ok())
     return tensor.status();
   if ((*tensor)->elements() != 1)

@@ -26,17 +26,26 @@ static absl::Status checkFed(const Program &program) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise) {
+static absl::Status setAll(BoundProgram &program, Batch batch, int32_t noise) {
   if (absl::Status status = checkFed(program.program()); !status.ok())
     return status;
   if (absl::Status status = setBatch(program, std::move(batch)); !status.ok())
     return status;
-  if (program.hasInput("noise")) {
-    Tensor value(ElementType::I32, {});
-    value.as<int32_t>()[0] = noise;
-    if (absl::Status status = program.setInput("noise", std::move(value)); !status.ok())
-      return status;
-  }
+  if (!program.hasInput("noise"))
+    return absl::OkStatus();
+  Tensor value(ElementType::I32, {});
+  value.as<int32_t>()[0] = noise;
+  return program.setInput("noise", std::move(value));
+}
+
+absl::Status startOnBatch(BoundProgram &program, Batch batch, int32_t noise, size_t slot) {
+  absl::Status status = setAll(program, std::move(batch), noise);
+  return status.ok() ? program.start(slot) : status;
+}
+
+absl::StatusOr<double> runOnBatch(BoundProgram &program, Batch batch, int32_t noise) {
+  if (absl::Status status = setAll(program, std::move(batch), noise); !status.ok())
+    return status;
   if (absl::Status status = program.run(); !status.ok())
     return status;
   return program.number("loss_sum");

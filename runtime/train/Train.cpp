@@ -161,7 +161,7 @@ absl::StatusOr<TrainSummary> Trainer::go() {
   if (options.resume && options.fill) // what was decided is on disk before the next step
     if (absl::Status status = save(); !status.ok())
       return status;
-  const int64_t end = std::min(summary.totalSteps, options.until.value_or(summary.totalSteps));
+  end = std::min(summary.totalSteps, options.until.value_or(summary.totalSteps));
   while (summary.step < end) {
     absl::StatusOr<Step> done = step(summary.step + 1);
     if (!done.ok())
@@ -282,7 +282,9 @@ absl::StatusOr<TrainSummary> train(Machine &machine, const Recipe &recipe, const
   Console silent(nullptr);
   Trainer trainer(machine, recipe, data, eval, run, options, options.console ? *options.console : silent,
                   *std::move(micro), *std::move(update), std::move(observe));
-  return trainer.go();
+  absl::StatusOr<TrainSummary> summary = trainer.go();
+  absl::Status settled = trainer.settle();
+  return summary.ok() && !settled.ok() ? settled : summary;
 }
 
 } // namespace weft::rt

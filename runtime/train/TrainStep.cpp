@@ -8,6 +8,8 @@
 #include "runtime/core/Philox.h"
 
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -80,44 +82,112 @@ absl::StatusOr<BoundProgram *> Trainer::programFor(int64_t number) {
   return &*observe;
 }
 
-/// The step itself; nothing of the trainer's own state changes.
-absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
-  Reducer reducer;
+/// Starts the micro-batches of a step.
+absl::StatusOr<Trainer::Begun> Trainer::beginStep(int64_t number) {
   absl::StatusOr<BoundProgram *> program = programFor(number);
   if (!program.ok())
     return program.status();
+  // Two steps may be under way: every other one has the same slots.
+  Begun begun{*program, static_cast<size_t>(number % 2 * data.microBatches()), {}};
   for (int64_t i = 0; i < data.microBatches(); ++i) {
     absl::StatusOr<Batch> batch = data.at(number - 1, i);
     if (!batch.ok())
       return batch.status();
-    const int64_t counted = batch->counted;
-    absl::StatusOr<double> sum = runOnBatch(**program, *std::move(batch), noiseOf(number, i));
-    if (!sum.ok())
-      return sum.status();
-    reducer.add(*sum, counted);
+    begun.counted.push_back(batch->counted);
+    if (absl::Status status = startOnBatch(**program, *std::move(batch), noiseOf(number, i),
+                                           begun.first + static_cast<size_t>(i));
+        !status.ok())
+      return status;
   }
-  Step step;
-  step.loss = reducer.mean();
-  step.rate = recipe.optimizers.empty()
-                  ? 0
-                  : recipe.optimizers[0].lr * rateShare(recipe.schedule, number, summary.totalSteps);
-  if (reducer.targets() == 0) { // no gradient: an update would only decay weights and moments
-    step.skipped = true;
-    return step;
-  }
+  return begun;
+}
+
+/// Whether the next step may begin before this one's results are read. Rates of its
+/// update depend on them, its gradients do not. Where state is read behind this
+/// step, the machine stands still anyway.
+bool Trainer::goesAhead(int64_t number) const {
+  auto reads = [&](int64_t every) { return every > 0 && number % every == 0; };
+  return number < end && !reads(recipe.evalEvery) && !reads(recipe.saveEvery) &&
+         !(options.control && options.control->observes(number + 1));
+}
+
+absl::Status Trainer::startUpdate(int64_t number, int64_t targets) {
   if (absl::Status status = setRates(number); !status.ok())
     return status;
-  if (absl::Status status = update.setFloats("inverse_count", {1 / static_cast<double>(reducer.targets())});
+  if (absl::Status status = update.setFloats("inverse_count", {1 / static_cast<double>(targets)});
       !status.ok())
     return status;
-  if (absl::Status status = update.run(); !status.ok())
+  return update.start(0);
+}
+
+absl::Status Trainer::afterControl(int64_t number) {
+  if (!options.control)
+    return absl::OkStatus();
+  absl::StatusOr<std::string> warning = options.control->after(machine, number);
+  if (warning.ok() && !warning->empty())
+    console.line(*warning);
+  return warning.status();
+}
+
+/// Reads what the step's programs gave.
+absl::Status Trainer::collect(const Begun &begun, bool updated, Step &step) {
+  // Runs end in order: where the update is done, the rest is.
+  if (absl::Status status = updated ? update.wait(0) : absl::OkStatus(); !status.ok())
     return status;
+  Reducer reducer;
+  for (size_t i = 0; i < begun.counted.size(); ++i) {
+    if (absl::Status status = begun.program->wait(begun.first + i); !status.ok())
+      return status;
+    absl::StatusOr<double> sum = begun.program->number("loss_sum", begun.first + i);
+    if (!sum.ok())
+      return sum.status();
+    reducer.add(*sum, begun.counted[i]);
+  }
+  step.loss = reducer.mean();
+  step.skipped = !updated;
+  if (!updated) // no gradient: an update would only decay weights and moments
+    return absl::OkStatus();
   absl::StatusOr<double> norm = update.number("grad_norm");
   if (!norm.ok())
     return norm.status();
   step.gradNorm = *norm;
   step.skipped = !std::isfinite(*norm);
-  return step;
+  return absl::OkStatus();
+}
+
+/// The step itself. A machine that works beside the host gets the next step's
+/// micro-batches before this step's results are read, so that it never stands still.
+absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
+  absl::StatusOr<Begun> begun = ahead ? *std::exchange(ahead, std::nullopt) : beginStep(number);
+  if (!begun.ok())
+    return begun.status();
+  Step step;
+  step.rate = recipe.optimizers.empty()
+                  ? 0
+                  : recipe.optimizers[0].lr * rateShare(recipe.schedule, number, summary.totalSteps);
+  const bool updates = begun->targets() > 0, beside = begun->program->underWay();
+  if (updates)
+    if (absl::Status status = startUpdate(number, begun->targets()); !status.ok())
+      return status;
+  if (absl::Status status = afterControl(number); !status.ok())
+    return status;
+  if (updates && beside && goesAhead(number)) {
+    absl::StatusOr<Begun> next = beginStep(number + 1);
+    if (absl::Status status = collect(*begun, updates, step); !status.ok())
+      return status;
+    ahead = std::move(next);
+    return step;
+  }
+  absl::Status status = collect(*begun, updates, step);
+  return status.ok() ? absl::StatusOr<Step>(step) : status;
+}
+
+absl::Status Trainer::settle() {
+  absl::Status status = machine.wait(std::numeric_limits<uint64_t>::max());
+  if (!ahead)
+    return status;
+  ahead.reset();
+  return status.ok() ? zeroState(machine, StateEntry::Role::Gradient) : status;
 }
 
 absl::StatusOr<Trainer::Step> Trainer::step(int64_t number) {
@@ -125,13 +195,6 @@ absl::StatusOr<Trainer::Step> Trainer::step(int64_t number) {
   absl::StatusOr<Step> done = takeStep(number);
   if (!done.ok())
     return done;
-  if (options.control) {
-    absl::StatusOr<std::string> warning = options.control->after(machine, number);
-    if (!warning.ok())
-      return warning.status();
-    if (!warning->empty())
-      console.line(*warning);
-  }
   stepSeconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   ++stepsDone;
   summary.step = number;
@@ -140,6 +203,9 @@ absl::StatusOr<Trainer::Step> Trainer::step(int64_t number) {
   skippedInRow = done->skipped ? skippedInRow + 1 : 0;
   if (done->skipped) {
     ++summary.skipped;
+    // The next update's rates depend on it, and its gradients' place is needed now.
+    if (absl::Status status = settle(); !status.ok())
+      return status;
     if (absl::Status status = reportSkip(number, *done); !status.ok())
       return status;
   }

@@ -10,6 +10,8 @@
 #include "runtime/train/Progress.h"
 #include "runtime/train/Train.h"
 
+#include <numeric>
+
 namespace weft::rt {
 
 class Trainer {
@@ -19,11 +21,20 @@ public:
           BoundProgram update, std::optional<BoundProgram> observe);
 
   absl::StatusOr<TrainSummary> go();
+  /// Waits for what is under way; of a step that was only begun nothing stays behind.
+  absl::Status settle();
 
 private:
   struct Step {
     double loss = 0, rate = 0, gradNorm = 0;
     bool skipped = false;
+  };
+  /// The micro-batches of a step, begun: losses lie in slots of `program`, from `first` on.
+  struct Begun {
+    BoundProgram *program = nullptr;
+    size_t first = 0;
+    std::vector<int64_t> counted; // targets of each
+    int64_t targets() const { return std::reduce(counted.begin(), counted.end()); }
   };
 
   absl::Status checkGroups() const;
@@ -31,6 +42,11 @@ private:
   absl::Status begin();
   absl::Status resumeFrom(const std::string &checkpoint);
   absl::StatusOr<Step> step(int64_t number);
+  absl::StatusOr<Begun> beginStep(int64_t number);
+  bool goesAhead(int64_t number) const;
+  absl::Status startUpdate(int64_t number, int64_t targets);
+  absl::Status afterControl(int64_t number);
+  absl::Status collect(const Begun &begun, bool updated, Step &step);
   int32_t noiseOf(int64_t number, int64_t micro) const;
   absl::StatusOr<Step> takeStep(int64_t number);
   absl::StatusOr<BoundProgram *> programFor(int64_t number);
@@ -54,7 +70,9 @@ private:
   const TrainOptions &options;
   Console &console;
   BoundProgram micro, update;
-  std::optional<BoundProgram> observe; // micro with statistics of heads
+  std::optional<BoundProgram> observe;        // micro with statistics of heads
+  std::optional<absl::StatusOr<Begun>> ahead; // of the next step
+  int64_t end = 0;                            // the last step of this call
   Progress progress;
   TrainSummary summary;
   int64_t savedStep = -1, evaluatedStep = -1;

@@ -30,15 +30,19 @@ Result Stub::enter(const char *symbol, bool allowedInCapture) {
 
 Result Stub::submit(StubWork work) {
   (capturing ? captured : queue).push_back(std::move(work));
+  submitted += !capturing;
   return kSuccess;
 }
 
-Result Stub::drain() {
-  std::vector<StubWork> work;
-  work.swap(queue);
-  for (const StubWork &item : work)
+Result Stub::drain() { return drainUntil(submitted); }
+
+Result Stub::drainUntil(uint64_t end) {
+  auto count = static_cast<size_t>(end > done ? end - done : 0);
+  for (size_t i = 0; i < count; ++i)
     if (sticky == kSuccess)
-      sticky = item();
+      sticky = queue[i]();
+  queue.erase(queue.begin(), queue.begin() + static_cast<std::ptrdiff_t>(count));
+  done += count;
   return sticky;
 }
 
@@ -65,7 +69,7 @@ void weftStubReset() {
   std::unique_lock lock(s.mutex);
   s.devices = 1, s.memory = uint64_t(1) << 30;
   s.calls.clear(), s.rules.clear(), s.log.clear();
-  s.queue.clear(), s.sticky = kSuccess;
+  s.queue.clear(), s.sticky = kSuccess, s.submitted = s.done = 0;
 }
 void weftStubDevices(int count) { stub().devices = count; }
 void weftStubMemory(uint64_t bytes) { stub().memory = bytes; }
@@ -140,7 +144,7 @@ Result cuDevicePrimaryCtxRelease_v2(Device) {
     return kSuccess;
   for (auto [address, bytes] : s.blocks)
     std::free(reinterpret_cast<void *>(address));
-  s.blocks.clear(), s.queue.clear(), s.used = 0, s.live = 0;
+  s.blocks.clear(), s.queue.clear(), s.used = 0, s.live = 0, s.done = s.submitted;
   return kSuccess;
 }
 /// A new context: what was in the old one is gone.
@@ -280,15 +284,23 @@ Result cuGraphDestroy(Graph graph) {
 Result cuEventCreate(Event *event, unsigned) {
   WEFT_ENTER("cuEventCreate");
   ++stub().live;
-  *event = handleOf<Event>(1);
+  *event = handleOf<Event>(++stub().events);
   return kSuccess;
 }
-Result cuEventRecord(Event, Stream) {
+Result cuEventRecord(Event event, Stream) {
   WEFT_ENTER("cuEventRecord");
+  stub().recorded[reinterpret_cast<uintptr_t>(event)] = stub().submitted;
+  stub().reached[reinterpret_cast<uintptr_t>(event)] = stub().milliseconds;
   return kSuccess;
 }
-Result cuEventElapsedTime(float *milliseconds, Event, Event) {
-  *milliseconds = 2;
+Result cuEventSynchronize(Event event) {
+  WEFT_ENTER("cuEventSynchronize", false);
+  return stub().drainUntil(stub().recorded[reinterpret_cast<uintptr_t>(event)]);
+}
+Result cuEventElapsedTime(float *milliseconds, Event start, Event end) {
+  std::map<uintptr_t, double> &reached = stub().reached;
+  *milliseconds = static_cast<float>(2 + reached[reinterpret_cast<uintptr_t>(end)] -
+                                     reached[reinterpret_cast<uintptr_t>(start)]);
   return kSuccess;
 }
 Result cuEventDestroy_v2(Event) {

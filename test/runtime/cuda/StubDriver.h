@@ -15,6 +15,7 @@ namespace weft::rt::cuda {
 struct StubKernel {
   std::string name;
   std::vector<size_t> parameters; // bytes of each
+  int mostThreads = 512;
 };
 
 struct StubModule {
@@ -32,6 +33,11 @@ struct Stub {
   std::string log;
   std::map<uintptr_t, size_t> blocks, pinned;
   std::vector<StubWork> queue, captured;
+  uint64_t submitted = 0, done = 0;       // items ever put on the stream; that ran
+  std::map<uintptr_t, uint64_t> recorded; // of an event: items before it
+  uintptr_t events = 0;                   // ever made
+  double milliseconds = 0;                // that products took so far
+  std::map<uintptr_t, double> reached;    // of an event: that time
   bool capturing = false;
   Result sticky = kSuccess;
   int live = 0;
@@ -40,6 +46,8 @@ struct Stub {
   Result enter(const char *symbol, bool allowedInCapture = true);
   Result submit(StubWork work);
   Result drain();
+  /// Runs what was put on the stream before item `end`.
+  Result drainUntil(uint64_t end);
   /// Whether [address, address + bytes) lies in one block.
   bool owns(DevicePointer address, uint64_t bytes) const;
 };

@@ -1,6 +1,7 @@
 //===- StubModules.cpp - Modules and kernels of the stub ------------------===//
 #include "test/runtime/cuda/StubDriver.h"
 
+#include <algorithm>
 #include <cstring>
 #include <regex>
 
@@ -10,13 +11,15 @@ namespace {
 
 /// Entries of PTX text with the sizes of their parameters.
 void readPtx(const std::string &text, StubModule &module) {
-  static const std::regex entry(R"(\.entry\s+(\w+)\s*\(([^)]*)\))");
+  static const std::regex entry(R"(\.entry\s+(\w+)\s*\(([^)]*)\)\s*(?:\.reqntid\s+(\d+))?)");
   static const std::regex parameter(
       R"(\.param\s+(?:\.align\s+\d+\s+)?\.([busf]\d+)\s+(?:\.ptr\s+(?:\.[a-z]+\s+)?(?:\.align\s+\d+\s+)?)?\w+(?:\[(\d+)\])?)");
   for (std::sregex_iterator it(text.begin(), text.end(), entry), end; it != end; ++it) {
     auto kernel = std::make_unique<StubKernel>();
     kernel->name = (*it)[1];
     std::string list = (*it)[2];
+    if ((*it)[3].matched) // it was compiled for them
+      kernel->mostThreads = std::max(kernel->mostThreads, std::stoi((*it)[3]));
     for (std::sregex_iterator p(list.begin(), list.end(), parameter); p != end; ++p) {
       size_t bytes = std::stoul((*p)[1].str().substr(1)) / 8;
       kernel->parameters.push_back((*p)[2].matched ? bytes * std::stoul((*p)[2]) : bytes);
@@ -33,12 +36,24 @@ Result load(Module *module, const char *image) {
   return kSuccess;
 }
 
+/// `a`, `b`, words, `flag` (runtime/cuda/Tune.cpp).
+void compare(const std::vector<std::string> &values) {
+  uint64_t numbers[4] = {};
+  for (size_t i = 0; i < 4; ++i)
+    std::memcpy(&numbers[i], values[i].data(), sizeof(numbers[i]));
+  const void *a = reinterpret_cast<const void *>(numbers[0]), *b = reinterpret_cast<const void *>(numbers[1]);
+  if (std::memcmp(a, b, 4 * numbers[2]) != 0)
+    *reinterpret_cast<uint32_t *>(numbers[3]) = 1;
+}
+
 Result runKernel(const StubKernel &kernel, unsigned blocks, const std::string &line,
                  const std::vector<std::string> &values) {
   stub().log += line;
   DevicePointer first = 0;
   if (!values.empty() && values[0].size() == sizeof(first))
     std::memcpy(&first, values[0].data(), sizeof(first));
+  if (kernel.name == "weft_differ")
+    compare(values);
   if (kernel.name == "crash")
     return kIllegalAddress;
   if (kernel.name == "overrun")
@@ -83,8 +98,10 @@ Result cuModuleGetFunction(Function *function, Module module, const char *name) 
   *function = reinterpret_cast<Function>(found->second.get());
   return kSuccess;
 }
-Result cuFuncGetAttribute(int *value, int attribute, Function) {
-  *value = attribute == kFunctionMaxThreads ? 512 : attribute == kFunctionRegisters ? 128 : 0;
+Result cuFuncGetAttribute(int *value, int attribute, Function function) {
+  *value = attribute == kFunctionMaxThreads  ? reinterpret_cast<StubKernel *>(function)->mostThreads
+           : attribute == kFunctionRegisters ? 128
+                                             : 0;
   return kSuccess;
 }
 Result cuFuncSetAttribute(Function, int, int) {

@@ -164,12 +164,26 @@ TEST_F(CudaStub, SurvivesEachFailure) {
   Operand a{Space::Arena, 0, 16, 0}, b{Space::Arena, 128, 16, 0};
   executable.programs[0].calls.push_back({3, 1, {a, a, b}});
   int failures = 0;
-  for (const char *symbol :
-       {"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuStreamCreate", "cuMemGetInfo_v2", "cuMemAlloc_v2",
-        "cuMemHostAlloc", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuMemsetD8Async",
-        "cublasLtMatmulAlgoGetHeuristic", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync_v2",
-        "cuMemcpyDtoHAsync_v2", "cuLaunchKernel", "cublasLtMatmul", "cuStreamSynchronize",
-        "cuStreamBeginCapture_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch"})
+  for (const char *symbol : {"cuDevicePrimaryCtxRetain",
+                             "cuCtxSetCurrent",
+                             "cuStreamCreate",
+                             "cuMemGetInfo_v2",
+                             "cuMemAlloc_v2",
+                             "cuMemHostAlloc",
+                             "cuModuleLoadDataEx",
+                             "cuModuleGetFunction",
+                             "cuMemsetD8Async",
+                             "cublasLtMatmulAlgoGetHeuristic",
+                             "cuMemcpyHtoDAsync_v2",
+                             "cuMemcpyDtoDAsync_v2",
+                             "cuMemcpyDtoHAsync_v2",
+                             "cuLaunchKernel",
+                             "cublasLtMatmul",
+                             "cuStreamSynchronize",
+                             "cuStreamBeginCapture_v2",
+                             "cuGraphInstantiateWithFlags",
+                             "cuGraphLaunch",
+                             "cuEventCreate"})
     for (int nth = 1; nth < 50; ++nth) {
       SCOPED_TRACE(std::string(symbol) + ", call " + std::to_string(nth));
       stub.reset();

@@ -71,7 +71,7 @@ struct RunResult {
   std::string model, state; // bytes of the last checkpoint's files
 };
 
-inline RunResult runTraining(BigramMachine &machine, const Recipe &recipe, const std::string &path,
+inline RunResult runTraining(Machine &machine, const Recipe &recipe, const std::string &path,
                              TrainOptions options = {}, const EvalData *eval = nullptr,
                              std::shared_ptr<const TokenStream> stream = tokenStream()) {
   RunResult result;

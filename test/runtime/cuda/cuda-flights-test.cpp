@@ -1,0 +1,192 @@
+// What is under way on the GPU, against the stub of the driver: it runs what is on
+// its stream only when it is waited for.
+#include "test/runtime/cuda/StubFixture.h"
+#include "test/runtime/train/TrainSetup.h"
+
+namespace weft::rt {
+namespace {
+
+struct Started {
+  std::vector<Tensor> results{Tensor(ElementType::F32, {4})};
+  uint64_t number = 0;
+  float first() const { return results[0].as<float>()[0]; }
+};
+
+void start(Machine &machine, float first, Started &run) {
+  Tensor x = inputOf(first);
+  absl::StatusOr<uint64_t> number = machine.start("step", {&x, 1}, run.results);
+  ASSERT_TRUE(number.ok()) << number.status();
+  run.number = *number;
+  x.as<float>()[0] = -1; // inputs may change at once
+}
+
+// Catches a start that waits, a wait that waits for all, results of another run.
+TEST_F(CudaStub, StartsWithoutWaiting) {
+  std::unique_ptr<Machine> machine = loadCuda(small());
+  ASSERT_NE(machine, nullptr);
+  Started runs[3];
+  int waits = stub.calls("cuStreamSynchronize");
+  for (int i = 0; i < 3; ++i)
+    start(*machine, static_cast<float>(i + 1), runs[i]);
+  EXPECT_EQ(stub.calls("cuStreamSynchronize") + stub.calls("cuEventSynchronize"), waits);
+  EXPECT_LT(runs[0].number, runs[1].number);
+  ASSERT_TRUE(machine->wait(runs[1].number).ok());
+  EXPECT_EQ(runs[0].first(), 1);
+  EXPECT_EQ(runs[1].first(), 2);
+  EXPECT_EQ(runs[2].first(), 0);
+  EXPECT_EQ(stub.calls("cuEventSynchronize"), 1);
+  EXPECT_EQ(stub.calls("cuStreamSynchronize"), waits);
+  ASSERT_TRUE(machine->wait(runs[0].number).ok()); // is done
+  EXPECT_EQ(stub.calls("cuEventSynchronize"), 1);
+  ASSERT_TRUE(machine->wait(runs[2].number).ok());
+  EXPECT_EQ(runs[2].first(), 3);
+  EXPECT_EQ(stub.calls("cuStreamSynchronize"), waits + 1); // nothing was left behind it
+  EXPECT_EQ(counted(*machine), 3 * 264);
+  EXPECT_EQ(cudaCounters(*machine)->lateReads, 1u);
+}
+
+// More than the ring and the events hold: catches a place that is used twice.
+TEST_F(CudaStub, HundredsUnderWayKeepTheirPlaces) {
+  Executable executable = small();
+  // 100,000 floats more, so that a few runs fill the ring.
+  executable.programs[0].inputs.push_back({"ballast", ElementType::F32, {100000}});
+  std::unique_ptr<Machine> machine = loadCuda(executable);
+  ASSERT_NE(machine, nullptr);
+  std::vector<Started> runs(300);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    std::vector<Tensor> inputs{inputOf(static_cast<float>(i)), Tensor(ElementType::F32, {100000})};
+    absl::StatusOr<uint64_t> number = machine->start("step", inputs, runs[i].results);
+    ASSERT_TRUE(number.ok()) << number.status();
+    runs[i].number = *number;
+    ASSERT_TRUE(machine->start("clear", {}, {}).ok());
+  }
+  ASSERT_TRUE(machine->wait(runs.back().number).ok());
+  for (size_t i = 0; i < runs.size(); ++i)
+    ASSERT_EQ(runs[i].first(), static_cast<float>(i));
+  EXPECT_EQ(cudaCounters(*machine)->pinnedAllocations, 1u);
+}
+
+// A small write takes effect between what was started before and after it.
+TEST_F(CudaStub, WritesStateInOrderAndWithoutWaiting) {
+  Executable executable = small();
+  Operand w{Space::State, 0, 16, 0}, y{Space::Result, 0, 16, 0};
+  executable.programs.push_back({"read", {}, {{"y", ElementType::F32, {4}}}, {{2, 1, {w, y}}}});
+  std::unique_ptr<Machine> machine = loadCuda(executable);
+  ASSERT_NE(machine, nullptr);
+  int waits = stub.calls("cuStreamSynchronize");
+  std::vector<Started> runs(3);
+  uint64_t last = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    ASSERT_TRUE(machine->writeState("w", inputOf(static_cast<float>(10 * i))).ok());
+    last = *machine->start("read", {}, runs[i].results);
+  }
+  EXPECT_EQ(stub.calls("cuStreamSynchronize"), waits);
+  ASSERT_TRUE(machine->wait(last).ok());
+  for (size_t i = 0; i < runs.size(); ++i)
+    EXPECT_EQ(runs[i].first(), static_cast<float>(10 * i));
+}
+
+TEST_F(CudaStub, ACrashIsToldByTheWait) {
+  std::unique_ptr<Machine> machine = loadCuda(small("crash"));
+  ASSERT_NE(machine, nullptr);
+  Started first, second;
+  start(*machine, 1, first);
+  start(*machine, 2, second);
+  EXPECT_HAS(machine->wait(first.number).message(), "program step: CUDA_ERROR_ILLEGAL_ADDRESS");
+  EXPECT_FALSE(step(*machine, 1).ok());
+}
+
+TEST_F(CudaStub, LetsGoOfWhatIsUnderWay) {
+  std::unique_ptr<Machine> machine = loadCuda(small());
+  ASSERT_NE(machine, nullptr);
+  {
+    Started run;
+    start(*machine, 1, run);
+    ASSERT_TRUE(machine->wait(run.number).ok());
+  }
+  Started last;
+  start(*machine, 2, last);
+  machine.reset(); // the fixture looks for what is left
+}
+
+// What was planned beside what the driver says: the stub's blocks alone.
+TEST_F(CudaStub, CountsMemory) {
+  std::unique_ptr<Machine> machine = loadCuda(small());
+  ASSERT_NE(machine, nullptr);
+  absl::StatusOr<std::optional<CudaMemory>> memory = cudaMemory(*machine);
+  ASSERT_TRUE(memory.ok() && *memory) << memory.status();
+  EXPECT_EQ((*memory)->state, 512u);
+  EXPECT_EQ((*memory)->arena, kBytes);
+  EXPECT_EQ((*memory)->ports, 512u);
+  EXPECT_EQ((*memory)->planned(), 1024 + kBytes);
+  EXPECT_EQ((*memory)->grown, 1024 + kBytes);
+  EXPECT_EQ((*memory)->before, 0u);
+  EXPECT_EQ((*memory)->total, uint64_t(1) << 30);
+}
+
+TEST_F(CudaStub, TimesProgramsAndKernels) {
+  std::unique_ptr<Machine> machine = loadCuda(small());
+  ASSERT_NE(machine, nullptr);
+  EXPECT_FALSE(cudaProgramSeconds(*machine, "step"));
+  ASSERT_TRUE(step(*machine, 1).ok());
+  EXPECT_DOUBLE_EQ(cudaProgramSeconds(*machine, "step").value_or(0), 0.002); // as the stub says
+  ASSERT_TRUE(timeKernels(*machine).ok());
+  for (int i = 0; i < 4; ++i)
+    ASSERT_TRUE(step(*machine, 1).ok());
+  EXPECT_EQ(stub.calls("cuGraphLaunch"), 0);
+  std::vector<KernelTime> times = kernelTimes(*machine)->times();
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].name, "copy"); // 3 calls a run, 2 ms each
+  EXPECT_EQ(times[0].kind, "memory");
+  EXPECT_EQ(times[0].calls, 12u);
+  EXPECT_DOUBLE_EQ(times[0].seconds, 0.024);
+  EXPECT_EQ(times[0].bytes, 12 * 32); // 16 read, 16 written
+  EXPECT_EQ(times[1].kind, "rows");
+  EXPECT_DOUBLE_EQ(times[1].share({4 / 0.002 * 2, 0}), 0.5); // 4 bytes in 2 ms, of twice that
+}
+
+/// Programs of a training step with the ports of a model's; nothing is learned.
+Executable trainable() {
+  Executable executable = small();
+  executable.states[1].role = StateEntry::Role::Cache;
+  executable.states.push_back(stateEntry("grad/w", ElementType::F32, {4}, 320));
+  executable.states.back().role = StateEntry::Role::Gradient;
+  executable.states[0].init = {InitRule::Kind::Constant, 2.5, 0};
+  Operand w{Space::State, 0, 4, 0}, n{Space::State, 256, 4, 0}, result{Space::Result, 0, 4, 0};
+  std::vector<Port> batch;
+  for (const char *name : {"tokens", "targets", "doc_start"})
+    batch.push_back({name, ElementType::I32, {2, 8}});
+  executable.programs = {
+      {"micro", batch, {{"loss_sum", ElementType::F32, {}}}, {{0, 1000, {n}}, {2, 1, {w, result}}}},
+      {"update",
+       {{"hyper.0", ElementType::F32, {3}}, {"inverse_count", ElementType::F32, {}}},
+       {{"grad_norm", ElementType::F32, {}}},
+       {{2, 1, {w, result}}}}};
+  return executable;
+}
+
+// The training loop itself: 20 steps more bring 20 late reads more, and not one wait
+// for all, not one allocation. Catches a wait that comes back into the loop.
+TEST_F(CudaStub, ATrainingStepWaitsForNothing) {
+  Scratch scratch;
+  std::vector<CudaCounters> counters;
+  for (int64_t steps : {10, 30}) {
+    std::unique_ptr<Machine> machine = loadCuda(trainable());
+    ASSERT_NE(machine, nullptr);
+    RunResult result = runTraining(*machine, smallRecipe(steps), scratch / std::to_string(steps));
+    ASSERT_TRUE(result.summary.ok()) << result.summary.status();
+    EXPECT_EQ(result.summary->step, steps);
+    counters.push_back(*cudaCounters(*machine));
+    EXPECT_EQ(counted(*machine), 2 * steps * 264); // each micro-batch once
+    for (const Json &line : logLines(scratch / std::to_string(steps), "train"))
+      EXPECT_EQ(line["grad_norm"], 2.5);
+  }
+  EXPECT_EQ(counters[1].synchronizations, counters[0].synchronizations);
+  EXPECT_EQ(counters[1].deviceAllocations, counters[0].deviceAllocations);
+  EXPECT_EQ(counters[1].pinnedAllocations, counters[0].pinnedAllocations);
+  EXPECT_EQ(counters[1].graphLaunches, counters[0].graphLaunches + 20 * 3);
+  EXPECT_EQ(counters[1].lateReads, counters[0].lateReads + 20);
+}
+
+} // namespace
+} // namespace weft::rt
