@@ -17,7 +17,60 @@ static int64_t tileOf(int64_t positions) {
   return std::min(kAttendTile, (positions + kAttendLanes - 1) / kAttendLanes * kAttendLanes);
 }
 
-ExecutedPairs executedPairs(std::span<const int32_t> docStart, int64_t window) {
+namespace {
+
+/// Ranges of tiles on a GPU: AttendQueryRows::keysOf, KeyValue::boundsOf.
+class TileRanges {
+public:
+  TileRanges(std::span<const int32_t> docStart, int64_t window)
+      : docStart(docStart), positions(static_cast<int64_t>(docStart.size())),
+        window(std::min(window, positions)) {}
+
+  /// Pairs of all queries with whole blocks of `block` keys.
+  int64_t ofQueries(int64_t block) const {
+    int64_t blocks = 0;
+    for (int64_t query = 0; query < positions; query += kAttendTile) {
+      const int64_t first = std::max({query - window + 1, startOf(query), int64_t{0}});
+      blocks += lastOf(query, kAttendTile) / block - first / block + 1;
+    }
+    return blocks * kAttendTile * block;
+  }
+  /// Pairs of all keys with whole blocks of `block` queries; documents end the
+  /// range of `rows` keys together.
+  int64_t ofKeys(int64_t block, int64_t rows) const {
+    int64_t blocks = 0;
+    for (int64_t key = 0; key < positions; key += kAttendTile) {
+      const int64_t reached = std::min(lastOf(key, kAttendTile) + window, positions);
+      const int64_t documents = documentsEnd(lastOf(key / rows * rows, rows), block);
+      blocks += std::max<int64_t>(std::min((reached + block - 1) / block, documents) - key / block, 0);
+    }
+    return blocks * kAttendTile * block;
+  }
+
+private:
+  int64_t startOf(int64_t place) const { return docStart[static_cast<size_t>(place)]; }
+  int64_t lastOf(int64_t place, int64_t rows) const { return std::min(place + rows, positions) - 1; }
+  /// Blocks up to the last whose first query's document holds a key up to `lastKey`.
+  int64_t documentsEnd(int64_t lastKey, int64_t block) const {
+    int64_t end = (positions + block - 1) / block;
+    if (startOf(positions - 1) > lastKey)
+      while (end > 1 && startOf((end - 1) * block) > lastKey)
+        --end;
+    return end;
+  }
+
+  std::span<const int32_t> docStart;
+  int64_t positions, window;
+};
+
+} // namespace
+
+ExecutedPairs executedPairs(std::span<const int32_t> docStart, int64_t window, const AttendTiles &tiles) {
+  if (tiles.forwardBlock > 0) {
+    const TileRanges ranges(docStart, window);
+    return {ranges.ofQueries(tiles.forwardBlock), ranges.ofQueries(tiles.queryBlock),
+            ranges.ofKeys(tiles.keyValueBlock, tiles.keyValueRows)};
+  }
   const auto positions = static_cast<int64_t>(docStart.size());
   const int64_t tile = tileOf(positions);
   auto startOf = [&](int64_t place) { return int64_t{docStart[static_cast<size_t>(place)]}; };
@@ -39,11 +92,11 @@ ExecutedPairs executedPairs(std::span<const int32_t> docStart, int64_t window) {
 }
 
 ExecutedPairs executedPairs(std::span<const int32_t> docStart, int64_t positions,
-                            std::span<const int32_t> windows) {
+                            std::span<const int32_t> windows, const AttendTiles &tiles) {
   ExecutedPairs pairs;
   for (size_t row = 0; row < docStart.size(); row += static_cast<size_t>(positions))
     for (int32_t window : windows)
-      pairs += executedPairs(docStart.subspan(row, static_cast<size_t>(positions)), window);
+      pairs += executedPairs(docStart.subspan(row, static_cast<size_t>(positions)), window, tiles);
   return pairs;
 }
 

@@ -1,12 +1,12 @@
 //===- WindowControl.cpp - Windows of a whole model -----------------------===//
 #include "runtime/control/WindowControl.h"
 
-#include "runtime/control/ExecutedWork.h"
 #include "runtime/control/WindowRatios.h"
 #include "runtime/control/WindowsFile.h"
 #include "runtime/core/Philox.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 
@@ -151,6 +151,8 @@ std::vector<std::vector<int64_t>> WindowControl::windowsAt(int64_t step) const {
 absl::Status WindowControl::writeWindows(Machine &machine) {
   for (size_t i = 0; i < settings.sites.size(); ++i) {
     const WindowSite &site = settings.sites[i];
+    if (written.size() > i && written[i] == inForce[i])
+      continue;
     const StateEntry *entry = findEntry(machine, "control/windows/" + site.path);
     if (!entry)
       continue; // its windows are constants
@@ -167,6 +169,7 @@ absl::Status WindowControl::writeWindows(Machine &machine) {
     if (absl::Status status = machine.writeState(entry->name, value); !status.ok())
       return status;
   }
+  written = inForce;
   return absl::OkStatus();
 }
 
@@ -183,6 +186,7 @@ absl::Status WindowControl::recall(const ControlState *saved, int64_t step) {
 
 absl::Status WindowControl::begin(Machine &machine, const ControlState *saved, int64_t step) {
   absl::Status status = recall(saved, step);
+  written.clear();
   return status.ok() ? writeWindows(machine) : status;
 }
 
@@ -276,21 +280,36 @@ std::vector<int64_t> WindowControl::flat(bool liveOnly) const {
 
 double WindowControl::acr() const { return contextRatio(flat(false), settings.positions); }
 
-double WindowControl::executedFlops() const {
+double WindowControl::pairs() const { return pairRatio(flat(false), settings.positions); }
+
+/// Of live heads with their windows, or of all heads with `full` ones.
+double WindowControl::executedFlops(bool full) const {
   const std::vector<int32_t> oneDocument(static_cast<size_t>(settings.positions), 0);
-  std::map<int64_t, ExecutedPairs> known;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, double> known; // by window and channels
   double sum = 0;
-  for (size_t i = 0; i < settings.sites.size(); ++i)
-    for (int64_t head : settings.sites[i].live()) {
-      const int64_t window = std::min(inForce[i][static_cast<size_t>(head)], settings.positions);
-      auto [found, isNew] = known.emplace(window, ExecutedPairs());
-      if (isNew)
-        found->second = executedPairs(oneDocument, window);
-      const ExecutedFlops flops =
-          rt::executedFlops(found->second, settings.sites[i].channels, settings.sites[i].valueChannels);
-      sum += flops.forward + flops.backward;
+  for (size_t i = 0; i < settings.sites.size(); ++i) {
+    const WindowSite &site = settings.sites[i];
+    for (int64_t head = 0; head < site.heads; ++head) {
+      if (!full && site.left.contains(head))
+        continue;
+      const int64_t window =
+          full ? settings.positions : std::min(inForce[i][static_cast<size_t>(head)], settings.positions);
+      auto [found, isNew] = known.emplace(std::tuple(window, site.channels, site.valueChannels), 0);
+      if (isNew) {
+        const AttendTiles tiles = tilesOf ? tilesOf(site.channels, site.valueChannels) : AttendTiles();
+        const ExecutedFlops flops =
+            rt::executedFlops(executedPairs(oneDocument, window, tiles), site.channels, site.valueChannels);
+        found->second = flops.forward + flops.backward;
+      }
+      sum += found->second;
     }
+  }
   return sum;
+}
+
+double WindowControl::executedShare() const {
+  const double whole = executedFlops(true);
+  return whole > 0 ? executedFlops(false) / whole : 0;
 }
 
 OrderedJson WindowControl::line(int64_t step) {
@@ -302,7 +321,8 @@ OrderedJson WindowControl::line(int64_t step) {
                                               : contextRatio(all, settings.positions)},
                       {"acr_live", contextRatio(flat(true), settings.positions)},
                       {"pair_ratio", pairRatio(all, settings.positions)},
-                      {"executed_flops", executedFlops()}};
+                      {"executed_ratio", executedShare()},
+                      {"executed_flops", executedFlops(false)}};
   ratioSum = 0;
   ratioSteps = 0;
   OrderedJson shares = OrderedJson::object(), levels = OrderedJson::object(), windows = OrderedJson::array();

@@ -8,8 +8,11 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
+#include "runtime/control/ExecutedWork.h"
 #include "runtime/control/WindowController.h"
 #include "runtime/train/Control.h"
+
+#include <functional>
 
 namespace weft::rt {
 
@@ -26,11 +29,19 @@ public:
   absl::Status rehearsed(Machine &machine, int64_t number, int64_t index) override;
   absl::StatusOr<std::string> after(Machine &machine, int64_t number) override;
   double acr() const override;
-  /// {"kind":"windows","step","acr","acr_mean","acr_live","pair_ratio","executed_flops","shares",
-  ///  "levels","updates","windows"}: acr of the last step, acr_mean of the steps since the
+  /// Allowed pairs over those of full attention, in a row of one document.
+  double pairs() const;
+  /// What the products of attention really do over what they do with full windows.
+  double executedShare() const;
+  /// Kernels that executed work is counted for: the CPU's before this.
+  using TilesOf = std::function<AttendTiles(int64_t channels, int64_t valueChannels)>;
+  void setTiles(TilesOf tiles) { tilesOf = std::move(tiles); }
+  /// {"kind":"windows","step","acr","acr_mean","acr_live","pair_ratio","executed_ratio",
+  ///  "executed_flops","shares","levels","updates","windows"}: acr of the last step, acr_mean of the steps since the
   /// last line (training ACR), both over all heads; acr_live over those under control;
   /// executed_flops of attention products in one row of one document, forward and backward, by
-  /// heads that are neither frozen nor pruned.
+  /// heads that are neither frozen nor pruned, executed_ratio over those of all heads with
+  /// full windows.
   OrderedJson line(int64_t step) override;
   ControlState state() const override;
   std::map<std::string, std::string> files() const override;
@@ -68,11 +79,13 @@ private:
   std::string givenName(size_t rule, size_t site) const;
   std::string prefixOf(const Layer &layer) const;
   std::vector<int64_t> flat(bool liveOnly) const;
-  double executedFlops() const;
+  double executedFlops(bool full) const;
 
   WindowPlan settings;
+  TilesOf tilesOf;
   std::vector<Layer> controlled;
   std::vector<std::vector<int64_t>> inForce; // by site and head: of the next step
+  std::vector<std::vector<int64_t>> written; // what the machine holds, by site
   double ratio = 0, ratioSum = 0;            // ACR of the last step; sum since the last line
   int64_t ratioSteps = 0;
   bool alwaysLive = false;

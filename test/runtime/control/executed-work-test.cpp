@@ -77,6 +77,42 @@ TEST(ExecutedWork, withinTiles) {
   }
 }
 
+/// Of 64 rows against blocks of `block`, those with a pair that is allowed.
+int64_t tilesOf(const std::vector<int32_t> &starts, int64_t window, int64_t block, bool keysInRows) {
+  const auto positions = static_cast<int64_t>(starts.size());
+  int64_t tiles = 0;
+  for (int64_t row = 0; row < positions; row += 64)
+    for (int64_t from = 0; from < positions; from += block) {
+      bool some = false;
+      for (int64_t i = row; i < std::min(row + 64, positions); ++i)
+        for (int64_t j = from; j < std::min(from + block, positions); ++j) {
+          const int64_t query = keysInRows ? j : i, key = keysInRows ? i : j;
+          some |= key <= query && key > query - window && key >= starts[static_cast<size_t>(query)];
+        }
+      tiles += some;
+    }
+  return tiles;
+}
+
+// On a GPU: ranges of 64 rows, whole blocks. Catches: a block too many or too few at
+// either end, rows of a CTA that share a range, queries of a document that is over.
+TEST(ExecutedWork, tiles) {
+  std::vector<int32_t> two = whole(500);
+  for (size_t i = 256; i < 500; ++i)
+    two[i] = 256;
+  for (const std::vector<int32_t> &starts : {whole(500), two})
+    for (int64_t window : {1, 2, 64, 65, 200, 500})
+      for (const AttendTiles &tiles : {AttendTiles{128, 128, 64, 128}, AttendTiles{128, 64, 32, 128}}) {
+        const ExecutedPairs pairs = executedPairs(starts, window, tiles);
+        auto expected = [&](int64_t block, bool keysInRows) {
+          return 64 * block * tilesOf(starts, window, block, keysInRows);
+        };
+        EXPECT_EQ(pairs.forward, expected(tiles.forwardBlock, false)) << window;
+        EXPECT_EQ(pairs.gradQuery, expected(tiles.queryBlock, false)) << window;
+        EXPECT_EQ(pairs.gradKeyValue, expected(tiles.keyValueBlock, true)) << window;
+      }
+}
+
 TEST(ExecutedWork, sumsRowsAndHeads) {
   std::vector<int32_t> starts(2 * 128, 0), windows{1, kFull, 70};
   ExecutedPairs sum = executedPairs(starts, 128, windows), once;

@@ -249,6 +249,13 @@ TEST(WindowControl, LineAndFile) {
   // Tiles of 64: full computes 12,288 pairs, a window of 8 4,096 + 64 (64 + 7); products of
   // 2 + 3 + 4 times 8 channels, a multiply-add as two.
   EXPECT_EQ(line["executed_flops"].get<double>(), 6 * (12288 + 4096 + 64 * 71) * 2.0 * 9 * 8);
+  EXPECT_DOUBLE_EQ(line["executed_ratio"].get<double>(), (12288.0 + 4096 + 64 * 71) / (2 * 12288));
+  // In tiles of 64 rows and 128 keys (queries) each range is one block; of 64 queries, two and one,
+  // and with a window of 8 two and one as well.
+  control.setTiles([](int64_t, int64_t) { return AttendTiles{128, 128, 64, 128}; });
+  const double forward = 12 * 2 * 64 * 128 * 2.0 * 16, query = 12 * 2 * 64 * 128 * 2.0 * 24;
+  EXPECT_EQ(control.line(0)["executed_flops"].get<double>(), forward + query + 12 * 3 * 64 * 64 * 2.0 * 32);
+  EXPECT_EQ(control.executedShare(), 1);
   EXPECT_EQ(control.files().at("windows.json"), "{\"length\":128,\"windows\":[[8,8,8,8,8,8],[\"full\","
                                                 "\"full\",\"full\",\"full\",\"full\",\"full\"]]}\n");
 }
