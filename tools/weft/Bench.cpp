@@ -1,18 +1,22 @@
 //===- Bench.cpp - weft bench -----------------------------------------------===//
 //
-// Whole training steps (forward, loss, backward, optimiser) on drawn tokens,
-// after one step that is not counted. Prints the median, its method, and the
-// most memory that the process has held.
+// Whole training steps (forward, loss, backward, optimiser) on drawn tokens, after
+// steps that are not counted, or runs of one program. Prints the median, its method,
+// and the most memory that the process has held; of a GPU, what was counted and what
+// its memory holds. With a plan that chooses windows, the controller runs as in
+// training: control steps have a median of their own. --kernels times each kernel by
+// itself, beside what the device reaches on a copy and on a product.
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/weft/BenchReport.h"
+#include "tools/weft/BenchSteps.h"
 #include "tools/weft/Command.h"
+#include "tools/weft/Output.h"
 #include "tools/weft/WindowPlans.h"
 
 #include "runtime/core/File.h"
 #include "runtime/core/Json.h"
-#include "runtime/core/Philox.h"
-#include "runtime/cuda/Cuda.h"
 #include "runtime/train/State.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -23,60 +27,14 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <optional>
+#include <set>
 #include <sstream>
 
 using namespace weft;
 namespace cl = llvm::cl;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Tensors for the ports of a program: tokens and targets below `vocabulary`,
-/// one document a row, an inverse count of 1 / targets, a small rate.
-std::vector<rt::Tensor> portTensors(const std::vector<rt::Port> &ports, int64_t vocabulary, int64_t targets) {
-  std::vector<rt::Tensor> tensors;
-  for (const rt::Port &port : ports) {
-    rt::Tensor tensor(port.type, port.shape);
-    rt::Philox philox(1, "bench/" + port.name);
-    for (int64_t i = 0; i < tensor.elements(); ++i) {
-      auto index = static_cast<size_t>(i);
-      if (port.type == rt::ElementType::I32)
-        tensor.as<int32_t>()[index] =
-            port.name == "doc_start"
-                ? 0
-                : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(vocabulary));
-      else if (port.type == rt::ElementType::F32)
-        tensor.as<float>()[index] = port.name == "inverse_count" ? 1.0f / static_cast<float>(targets) : 1e-3f;
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
-/// One program with tensors for all its ports.
-class Step {
-public:
-  Step(rt::Machine &machine, const std::string &name, int64_t vocabulary, int64_t targets)
-      : machine(machine), name(name) {
-    for (const rt::Program &program : machine.executable().programs)
-      if (program.name == name) {
-        inputs = portTensors(program.inputs, vocabulary, targets);
-        results = portTensors(program.results, 1, 1);
-      }
-  }
-  absl::Status run() { return machine.run(name, inputs, results); }
-
-private:
-  rt::Machine &machine;
-  std::string name;
-  std::vector<rt::Tensor> inputs, results;
-};
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 double peakMegabytes() {
   rusage usage{};
@@ -102,85 +60,282 @@ double secondsSinceStart() {
          ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+/// Windows and what they leave of attention, as they stand at the end.
+void addWindows(rt::OrderedJson &result, const rt::WindowControl &control, const BenchSteps &steps) {
+  result["acr"] = control.acr();
+  result["pair_ratio"] = control.pairs();
+  result["executed_ratio"] = control.executedShare();
+  if (steps.controlled.empty())
+    return;
+  double sum = 0;
+  for (double took : steps.seconds)
+    sum += took;
+  result["plain_seconds"] = median(steps.plain);
+  result["control_seconds"] = median(steps.controlled);
+  result["mean_seconds"] = sum / static_cast<double>(steps.seconds.size());
+}
+
+struct BenchFlags {
+  ModelFlags model;
+  DeviceFlags device;
+  cl::opt<int64_t> batch{"batch", cl::desc("rows (default: the recipe's micro-batch)"), cl::init(0),
+                         cl::cat(flagCategory())};
+  cl::opt<int64_t> positions{"positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
+                             cl::cat(flagCategory())};
+  cl::opt<int64_t> steps{"steps", cl::desc("steps that are timed"), cl::init(5), cl::cat(flagCategory())};
+  cl::opt<std::string> program{"program", cl::desc("step (default), prefill, decode or eval"),
+                               cl::init("step"), cl::cat(flagCategory())};
+  cl::opt<bool> kernels{"kernels", cl::desc("times of each kernel, and what they reach"),
+                        cl::cat(flagCategory())};
+  cl::list<std::string> kinds{
+      "kind", cl::desc("with --kernels: attention, product, rows, loss, optimiser, memory (default: all)"),
+      cl::CommaSeparated, cl::cat(flagCategory())};
+  cl::opt<std::string> profile{"profile",
+                               cl::desc("write the calls of kernels as a trace for Chrome or Perfetto"),
+                               cl::value_desc("FILE"), cl::cat(flagCategory())};
+  cl::opt<bool> json{"json", cl::desc("one JSON object"), cl::cat(flagCategory())};
+
+  bool wholeSteps() const { return program == "step"; }
+  std::set<std::string> kindSet() const { return {kinds.begin(), kinds.end()}; }
+};
+
+/// What is timed, ready to run.
+struct Bench {
+  explicit Bench(const BenchFlags &flags) : flags(flags) {}
+
+  const BenchFlags &flags;
+  std::unique_ptr<Program> program;
+  PipelineOptions options;
+  bool chooses = false;
+  MachineReport report;
+  std::unique_ptr<rt::Machine> machine;
+  std::unique_ptr<rt::WindowControl> windows;
+  int64_t vocabulary = 2, tokens = 0;
+  double ready = 0, first = 0; // seconds of the process to its first kernel, to the end of its first run
+};
+
+absl::Status prepare(Bench &bench) {
+  const BenchFlags &flags = bench.flags;
+  Request request = flags.model.request(true);
+  flags.device.apply(request);
+  request.profile = flags.kernels;
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
+  if (!program.ok())
+    return program.status();
+  bench.program = *std::move(program);
+  PipelineOptions &options = bench.options;
+  options = shapesOf(*bench.program->recipe);
+  options.batch = flags.batch > 0 ? int64_t(flags.batch) : options.batch;
+  options.positions = flags.positions > 0 ? int64_t(flags.positions) : options.positions;
+  options.programs = flags.wholeSteps() ? std::vector<std::string>{"micro", "update"}
+                                        : std::vector<std::string>{flags.program};
+  bench.chooses = flags.wholeSteps() && choosesWindows(*bench.program);
+  if (bench.chooses)
+    options.programs.push_back("observe");
+  if (flags.program == "decode")
+    options.batch = 1;
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
+      makeMachine(*bench.program, options, request, {}, &bench.report);
+  if (!machine.ok())
+    return machine.status();
+  bench.machine = *std::move(machine);
+  if (absl::Status status = rt::initializeState(*bench.machine, 0); !status.ok())
+    return status;
+  absl::StatusOr<std::unique_ptr<rt::WindowControl>> windows =
+      startWindows(*bench.program, *bench.machine, "");
+  if (!windows.ok())
+    return windows.status();
+  bench.windows = *std::move(windows);
+  lang::Bindings names = bench.program->model.bindings();
+  if (names.contains("vocab"))
+    bench.vocabulary = static_cast<int64_t>(names.find("vocab")->second.number);
+  bench.tokens = flags.program == "decode" ? 1 : options.batch * options.positions;
+  return absl::OkStatus();
+}
+
+/// What was counted over `runs` runs.
+void addCounters(rt::OrderedJson &result, const rt::CudaCounters &before, const rt::CudaCounters &after,
+                 int64_t runs) {
+  auto each = [&](uint64_t from, uint64_t to) {
+    return static_cast<double>(to - from) / static_cast<double>(std::max<int64_t>(runs, 1));
+  };
+  result["waits_per_step"] = each(before.synchronizations, after.synchronizations);
+  result["late_reads_per_step"] = each(before.lateReads, after.lateReads);
+  result["allocations_per_step"] = each(before.deviceAllocations + before.pinnedAllocations,
+                                        after.deviceAllocations + after.pinnedAllocations);
+  result["launches_per_step"] = each(before.launches, after.launches);
+  result["graphs_per_step"] = each(before.graphLaunches, after.graphLaunches);
+}
+
+/// Times, and all that is the same for steps and single programs.
+absl::StatusOr<rt::OrderedJson> describe(const Bench &bench, double typical, const char *method,
+                                         const rt::CudaCounters *before) {
+  rt::OrderedJson result{
+      {"model", bench.program->model.name},
+      {"program", std::string(bench.flags.program)},
+      {"batch", bench.options.batch},
+      {"positions", bench.options.positions},
+      {"method", method},
+      {"steps", int64_t(bench.flags.steps)},
+      {"seconds", typical},
+      {"tokens_per_s", static_cast<double>(bench.tokens) / typical},
+      {"peak_mib", peakMegabytes()},
+      {"compile_seconds", bench.report.seconds},
+      {"start_seconds", bench.ready},
+      {"first_step_seconds", bench.first},
+      {"device", bench.flags.device.device.empty() ? "auto" : std::string(bench.flags.device.device)},
+      {"target", bench.machine->executable().target},
+      {"kernels", bench.report.compile.kernels}};
+  size_t calls = 0; // of kernels, a step without control or a run
+  for (const rt::Program &program : bench.machine->executable().programs)
+    calls += program.name == "observe" || program.name == "prepare" ? 0 : program.calls.size();
+  result["calls"] = calls;
+  if (const rt::CudaCounters *counters = rt::cudaCounters(*bench.machine)) {
+    result["device_mib"] = static_cast<double>(counters->deviceBytes) / (1 << 20);
+    result["load_seconds"] = counters->loadSeconds;
+    addCounters(result, *before, *counters, bench.flags.steps);
+    absl::StatusOr<std::optional<rt::CudaMemory>> memory = rt::cudaMemory(*bench.machine);
+    if (!memory.ok())
+      return memory.status();
+    result["memory"] = memoryJson(**memory);
+  }
+  return result;
+}
+
+absl::Status print(Bench &bench, rt::OrderedJson result, const std::string &more) {
+  const rt::Profile *profile = bench.flags.kernels ? rt::kernelTimes(*bench.machine) : nullptr;
+  const std::set<std::string> kinds = bench.flags.kindSet();
+  if (bench.flags.json) {
+    if (profile)
+      result["times"] = kernelJson(*profile, kinds, bench.flags.steps);
+    printJson(result);
+    return absl::OkStatus();
+  }
+  const std::string what =
+      bench.flags.program == "decode"
+          ? llvm::formatv("a token at the end of {0}", bench.options.positions).str()
+          : llvm::formatv("{0} x {1} tokens", bench.options.batch, bench.options.positions).str();
+  llvm::outs() << llvm::formatv(
+      "{0}: {1}, {2}, {3} of them: {4:F1} ms, {5:F0} tokens/s, peak memory {6:F0} MiB, {7} kernels ready in "
+      "{8:F2} s, first kernel {9:F2} s after the process started\n",
+      bench.program->model.name, what, result["method"].get<std::string>(), int64_t(bench.flags.steps),
+      result["seconds"].get<double>() * 1e3, result["tokens_per_s"].get<double>(), peakMegabytes(),
+      bench.report.compile.kernels, bench.report.seconds, bench.ready);
+  if (result.contains("waits_per_step")) {
+    llvm::outs() << llvm::formatv("each: {0:F1} waits that leave the device idle, {1:F1} allocations\n",
+                                  result["waits_per_step"].get<double>(),
+                                  result["allocations_per_step"].get<double>());
+    absl::StatusOr<std::optional<rt::CudaMemory>> memory = rt::cudaMemory(*bench.machine);
+    if (!memory.ok())
+      return memory.status();
+    llvm::outs() << memoryText(**memory) << "\n";
+  }
+  llvm::outs() << more << (profile ? kernelTable(*profile, kinds, bench.flags.steps) : "");
+  return absl::OkStatus();
+}
+
+rt::CudaCounters countersOf(const rt::Machine &machine) {
+  const rt::CudaCounters *counters = rt::cudaCounters(machine);
+  return counters ? *counters : rt::CudaCounters();
+}
+
+absl::Status benchSteps(Bench &bench) {
+  BenchSteps run(*bench.machine, bench.windows.get(), bench.chooses, bench.vocabulary, bench.tokens);
+  bench.ready = secondsSinceStart();
+  if (absl::Status status = run.warmUp(); !status.ok())
+    return status;
+  bench.first = secondsSinceStart();
+  if (absl::Status status = run.warmGraphs(); !status.ok())
+    return status;
+  if (rt::Profile *profile = bench.flags.kernels ? rt::kernelTimes(*bench.machine) : nullptr)
+    profile->clear();
+  const rt::CudaCounters before = countersOf(*bench.machine);
+  for (int64_t step = 0; step < bench.flags.steps; ++step)
+    if (absl::Status status = run.run(); !status.ok())
+      return status;
+  absl::StatusOr<rt::OrderedJson> result = describe(
+      bench, median(run.seconds),
+      bench.flags.kernels ? "median of steps, each kernel timed by itself" : "median of steps after warm-up",
+      &before);
+  if (absl::Status status = run.finish(); !status.ok() || !result.ok())
+    return status.ok() ? result.status() : status;
+  std::string more;
+  if (bench.windows) {
+    addWindows(*result, *bench.windows, run);
+    more += llvm::formatv("windows: ACR {0:F3}, pairs {1:F3}, executed pairs {2:F3} of full attention\n",
+                          bench.windows->acr(), bench.windows->pairs(), bench.windows->executedShare());
+  }
+  if (!run.controlled.empty())
+    more += llvm::formatv("control steps: {0:F1} ms, others {1:F1} ms, median of {2} and {3}\n",
+                          median(run.controlled) * 1e3, median(run.plain) * 1e3, run.controlled.size(),
+                          run.plain.size());
+  return print(bench, *std::move(result), more);
+}
+
+/// A program alone: by the host's clock with the copies of inputs and results, and
+/// on a GPU by its own events without them.
+absl::Status benchProgram(Bench &bench) {
+  BenchProgram run(*bench.machine, bench.flags.program, bench.vocabulary, bench.tokens);
+  bench.ready = secondsSinceStart();
+  std::vector<double> seconds, deviceSeconds;
+  rt::CudaCounters before;
+  for (int64_t i = -2; i < bench.flags.steps; ++i) {
+    if (i == 0) {
+      before = countersOf(*bench.machine);
+      if (rt::Profile *profile = bench.flags.kernels ? rt::kernelTimes(*bench.machine) : nullptr)
+        profile->clear();
+    }
+    const auto start = std::chrono::steady_clock::now();
+    if (absl::Status status = run.run(); !status.ok())
+      return status;
+    if (i == -2)
+      bench.first = secondsSinceStart();
+    if (i < 0)
+      continue;
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (std::optional<double> device =
+            rt::cudaProgramSeconds(*bench.machine, std::string(bench.flags.program)))
+      deviceSeconds.push_back(*device);
+  }
+  absl::StatusOr<rt::OrderedJson> result =
+      describe(bench, deviceSeconds.empty() ? median(seconds) : median(deviceSeconds),
+               deviceSeconds.empty() ? "median of runs after two, by the host's clock"
+                                     : "median of runs after two, device events around all kernels",
+               &before);
+  if (!result.ok())
+    return result.status();
+  (*result)["host_seconds"] = median(seconds); // with copies of inputs and results
+  std::string more = llvm::formatv("with copies of inputs and results {0:F2} ms by the host's clock\n",
+                                   median(seconds) * 1e3);
+  return print(bench, *std::move(result), more);
+}
+
 } // namespace
 
 int weft::benchCommand(int argc, const char **argv) {
-  ModelFlags flags;
-  DeviceFlags device;
-  cl::opt<int64_t> batch("batch", cl::desc("rows (default: the recipe's micro-batch)"), cl::init(0),
-                         cl::cat(flagCategory()));
-  cl::opt<int64_t> positions("positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
-                             cl::cat(flagCategory()));
-  cl::opt<int64_t> steps("steps", cl::desc("steps that are timed"), cl::init(5), cl::cat(flagCategory()));
-  cl::opt<bool> json("json", cl::desc("one JSON object"), cl::cat(flagCategory()));
+  BenchFlags flags;
   addCompilerFlags();
-  if (!parseFlags(argc, argv, "times whole training steps",
-                  "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"))
+  if (!parseFlags(argc, argv, "times whole training steps, single programs, kernels",
+                  "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"
+                  "  weft bench models/gpt_rope.weft --kernels --kind attention\n"
+                  "  weft bench models/gpt_rope.weft --program prefill --batch 1 --positions 4096\n"))
     return kUsage;
-  Request request = flags.request(true);
-  device.apply(request);
-  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
-  if (!program.ok())
-    return fail(program.status());
-  PipelineOptions options = shapesOf(*(*program)->recipe);
-  options.batch = batch > 0 ? int64_t(batch) : options.batch;
-  options.positions = positions > 0 ? int64_t(positions) : options.positions;
-  options.programs = {"micro", "update"};
-  MachineReport report;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
-      makeMachine(**program, options, request, {}, &report);
-  if (!machine.ok())
-    return fail(machine.status());
-  if (absl::Status status = rt::initializeState(**machine, 0); !status.ok())
-    return fail(status);
-  if (absl::Status status = startWindows(**program, **machine, "").status(); !status.ok())
-    return fail(status);
-  lang::Bindings names = (*program)->model.bindings();
-  int64_t vocabulary = names.contains("vocab") ? static_cast<int64_t>(names.find("vocab")->second.number) : 2;
-  int64_t tokens = options.batch * options.positions;
-  Step micro(**machine, "micro", vocabulary, tokens), update(**machine, "update", vocabulary, tokens);
-  const double ready = secondsSinceStart();
-  std::vector<double> seconds;
-  double first = 0; // of the process to the end of its first step
-  for (int64_t step = -1; step < steps; ++step) {
-    Clock::time_point start = Clock::now();
-    absl::Status status = micro.run();
-    if (status.ok())
-      status = update.run();
-    if (!status.ok())
-      return fail(status);
-    if (step < 0)
-      first = secondsSinceStart();
-    else
-      seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-  }
-  double typical = median(seconds);
-  rt::OrderedJson result{{"model", (*program)->model.name},
-                         {"batch", options.batch},
-                         {"positions", options.positions},
-                         {"method", "median of steps after one warm-up"},
-                         {"steps", int64_t(steps)},
-                         {"seconds", typical},
-                         {"tokens_per_s", static_cast<double>(tokens) / typical},
-                         {"peak_mib", peakMegabytes()},
-                         {"compile_seconds", report.seconds},
-                         {"start_seconds", ready}, // of the process to its first kernel
-                         {"first_step_seconds", first},
-                         {"device", device.device.empty() ? "auto" : std::string(device.device)},
-                         {"target", (*machine)->executable().target},
-                         {"kernels", report.compile.kernels}};
-  if (const rt::CudaCounters *counters = rt::cudaCounters(**machine)) {
-    result["device_mib"] = static_cast<double>(counters->deviceBytes) / (1 << 20);
-    result["load_seconds"] = counters->loadSeconds;
-  }
-  if (json)
-    llvm::outs() << rt::dumpJson(result) << "\n";
-  else
-    llvm::outs() << llvm::formatv(
-        "{0}: {1} x {2} tokens, median of {3} steps {4:F1} ms, {5:F0} tokens/s, peak memory {6:F0} MiB, "
-        "{7} kernels ready in {8:F2} s, first kernel {9:F2} s after the process started\n",
-        (*program)->model.name, options.batch, options.positions, int64_t(steps), typical * 1e3,
-        static_cast<double>(tokens) / typical, peakMegabytes(), report.compile.kernels, report.seconds,
-        ready);
-  return 0;
+  if (!flags.profile.empty())
+    ::setenv("WEFT_TRACE", flags.profile.c_str(), 1);
+  static const std::set<std::string> kPrograms{"step", "prefill", "decode", "eval"};
+  if (!kPrograms.contains(flags.program))
+    return misuse("bench",
+                  "--program: expected step, prefill, decode or eval, found '" + flags.program + "'");
+  static const std::set<std::string> kKinds{"attention", "product", "rows", "loss", "optimiser", "memory"};
+  for (const std::string &kind : flags.kinds)
+    if (!kKinds.contains(kind))
+      return misuse("bench", "--kind: expected attention, product, rows, loss, optimiser or memory, found '" +
+                                 kind + "'");
+  if (flags.steps < 1)
+    return misuse("bench", "--steps: expected at least 1");
+  Bench bench(flags);
+  absl::Status status = prepare(bench);
+  if (status.ok())
+    status = flags.wholeSteps() ? benchSteps(bench) : benchProgram(bench);
+  return status.ok() ? 0 : fail(status);
 }

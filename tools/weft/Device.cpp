@@ -59,8 +59,8 @@ static rt::Assembler assemblerHere() {
           }};
 }
 
-absl::StatusOr<std::unique_ptr<rt::Machine>> weft::openMachine(rt::Executable executable,
-                                                               const Request &request) {
+static absl::StatusOr<std::unique_ptr<rt::Machine>> openAnywhere(rt::Executable executable,
+                                                                 const Request &request) {
   if (!absl::StartsWith(executable.target, "sm_"))
     return rt::makeCpuMachine(std::move(executable), request.threads);
   absl::StatusOr<rt::DeviceChoice> choice = rt::parseDevice(request.device);
@@ -78,4 +78,13 @@ absl::StatusOr<std::unique_ptr<rt::Machine>> weft::openMachine(rt::Executable ex
   if (!told.ok())
     return told.status();
   return rt::makeCudaMachine(std::move(executable), *told);
+}
+
+absl::StatusOr<std::unique_ptr<rt::Machine>> weft::openMachine(rt::Executable executable,
+                                                               const Request &request) {
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = openAnywhere(std::move(executable), request);
+  if (machine.ok() && request.profile)
+    if (absl::Status status = rt::timeKernels(**machine); !status.ok())
+      return status;
+  return machine;
 }

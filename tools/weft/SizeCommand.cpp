@@ -1,6 +1,8 @@
 //===- SizeCommand.cpp - weft size: the width for a depth and a count ------===//
 
+#include "runtime/cpu/Memory.h"
 #include "tools/weft/Output.h"
+#include "tools/weft/PlannedMemory.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -102,11 +104,28 @@ int64_t stepsBelow(const Ladder &ladder, int64_t target) {
   return low;
 }
 
-absl::Status print(const Ladder &ladder, int64_t target) {
+/// Cells of what training a size will hold on `chip` (empty: the CPU).
+absl::StatusOr<std::vector<std::string>> memoryCells(Program &program, const lang::Model &model,
+                                                     const std::string &chip) {
+  program.model = model;
+  PipelineOptions options = shapesOf(*program.recipe);
+  options.programs = {"micro", "update", "eval"};
+  options.chip = chip;
+  absl::StatusOr<PlannedMemory> memory = plannedMemory(program, options);
+  if (!memory.ok())
+    return memory.status();
+  return std::vector<std::string>{rt::bytesText(memory->state), rt::bytesText(memory->arena),
+                                  rt::bytesText(memory->sum())};
+}
+
+/// `program`: whose recipe says what memory is planned for on `chip`; null: none is.
+absl::Status print(const Ladder &ladder, int64_t target, Program *program, const std::string &chip) {
   std::vector<std::string> header;
   for (const auto &[name, value] : ladder.settings())
     header.push_back(name);
   header.insert(header.end(), {"parameters", "mismatch"});
+  if (program)
+    header.insert(header.end(), {"state", "arena", "planned"});
   Table table(header);
   int64_t below = stepsBelow(ladder, target);
   for (int64_t steps : {below, below + 1}) {
@@ -123,6 +142,12 @@ absl::Status print(const Ladder &ladder, int64_t target) {
     double mismatch = static_cast<double>(size.parameters) / static_cast<double>(target) - 1;
     row.push_back(grouped(size.parameters));
     row.push_back(absl::StrFormat("%+.3f%%", 100 * mismatch));
+    if (program) {
+      absl::StatusOr<std::vector<std::string>> cells = memoryCells(*program, size.model, chip);
+      if (!cells.ok())
+        return cells.status();
+      row.insert(row.end(), cells->begin(), cells->end());
+    }
     table.add(row);
   }
   llvm::outs() << table.text();
@@ -145,6 +170,9 @@ int weft::sizeCommand(int argc, const char **argv) {
       cl::CommaSeparated, cl::cat(flagCategory()));
   cl::opt<int64_t> step("step", cl::desc("steps of the width with --growing none (default: 8)"), cl::init(8),
                         cl::cat(flagCategory()));
+  cl::opt<std::string> memory("memory", cl::desc("plan the memory of a training step: cpu, sm_90a or sm_80"),
+                              cl::value_desc("TARGET"), cl::cat(flagCategory()));
+  addCompilerFlags();
   if (!parseFlags(argc, argv, "finds the width that gives a model of some depth a number of parameters",
                   "  weft size models/san.weft --depth 8 --params 24.1M\n  weft size models/san.weft --depth "
                   "8 --params 24.1M "
@@ -152,10 +180,12 @@ int weft::sizeCommand(int argc, const char **argv) {
     return kUsage;
   if (step < 1)
     return misuse("size", "--step: expected at least 1");
+  if (!memory.empty() && memory != "cpu" && memory != "sm_90a" && memory != "sm_80")
+    return misuse("size", "--memory: expected cpu, sm_90a or sm_80, found '" + memory + "'");
   absl::StatusOr<int64_t> target = countFrom(params);
   if (!target.ok())
     return fail(target.status());
-  Request request = flags.request(false);
+  Request request = flags.request(/*needsRecipe=*/!memory.empty());
   if (depth > 0)
     request.sets.push_back(absl::StrCat("depth=", int64_t(depth)));
   absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
@@ -169,6 +199,7 @@ int weft::sizeCommand(int argc, const char **argv) {
   absl::StatusOr<Ladder> ladder = Ladder::make((*program)->model, width, names, step);
   if (!ladder.ok())
     return fail(ladder.status());
-  absl::Status status = print(*ladder, *target);
+  absl::Status status = print(*ladder, *target, memory.empty() ? nullptr : program->get(),
+                              memory == "cpu" ? "" : std::string(memory));
   return status.ok() ? 0 : fail(status);
 }
