@@ -335,6 +335,13 @@ def case_gpt2(weft):
     same(weft.logits(weft.path("tuned"), ids, "cpu"), Gpt2.logits(to_float64(written), ids), 1e-5, "tuned")
     moved = [np.linalg.norm(written["transformer." + key] - value) / np.linalg.norm(value) for key, value in found.items() if "attn.bias" not in key]
     assert 0 < min(moved) and max(moved) < 0.2, moved
+    # What the files have no place for is refused; windows are told.
+    start = ["train", recipe, *SIZES, "--from", weft.path("short-run"), "--device", "cpu"]
+    weft.ok(*start, "--plan", "near", "--out", weft.path("near"))
+    done = weft.ok("export", weft.path("near"), "--out", weft.path("near-out"))
+    assert "the windows of plan near are not part of the files" in done.stderr, done.stderr
+    weft.ok(*start, "--plan", "short_of", "--out", weft.path("short-of"))
+    weft.refuses("export", weft.path("short-of"), "--out", weft.path("no"), saying=["dropped block.1.ffn", "no place"])
 
 
 def case_qwen3(weft):
@@ -480,6 +487,8 @@ train short for gpt2 {
   steps = 2
   optimizer = adamw(lr = 1e-4)
 }
+plan near for gpt2 { windows 8 }
+plan short_of for gpt2 { drop block[1].ffn }
 """
 SIZES = [word for pair in ("vocab=256", "context=24", "dim=24", "depth=2", "heads=3") for word in ("--set", pair)]
 
