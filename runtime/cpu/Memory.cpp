@@ -80,8 +80,8 @@ uint64_t leftInGroups(const std::string &root) {
   return left;
 }
 
-/// The largest buffers, as `name (size)`: states by name, arena buffers by the
-/// kernel that uses them first.
+} // namespace
+
 std::string largestBuffers(const Executable &executable) {
   std::vector<std::pair<uint64_t, std::string>> buffers;
   for (const StateEntry &state : executable.states)
@@ -103,8 +103,6 @@ std::string largestBuffers(const Executable &executable) {
     absl::StrAppend(&text, i ? ", " : "", buffers[i].second, " (", bytesText(buffers[i].first), ")");
   return text;
 }
-
-} // namespace
 
 absl::StatusOr<MappedMemory> MappedMemory::map(uint64_t bytes) {
   MappedMemory memory;

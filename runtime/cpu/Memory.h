@@ -35,6 +35,10 @@ uint64_t availableMemory(const std::string &root = "");
 /// buffers.
 absl::Status checkMemory(const Executable &executable, uint64_t extraBytes, uint64_t available);
 
+/// The largest buffers, as `name (size), ...`: states by name, arena buffers by the
+/// kernel that uses them first.
+std::string largestBuffers(const Executable &executable);
+
 /// 1.5 GiB, 640 KiB, 12 bytes.
 std::string bytesText(uint64_t bytes);
 

@@ -3,6 +3,8 @@
 
 #include "dialects/Weft/Weft.h"
 
+#include "absl/status/statusor.h"
+
 #include <string>
 
 namespace weft {
@@ -23,6 +25,12 @@ std::string layerOf(llvm::StringRef scope);
 
 /// What people call the op: its name, or the function of a unary or binary op.
 std::string kindOf(mlir::Operation *op);
+
+struct Program;
+struct PipelineOptions;
+
+/// FLOPs of a training step of the recipe: all micro-batches and the optimiser.
+absl::StatusOr<double> stepFlops(const Program &program, const PipelineOptions &options);
 
 /// Whether the file's own model has a recipe (a file that can't be read has none).
 bool hasRecipe(const std::string &path); // FILE.weft or FILE.weft:MODEL

@@ -119,6 +119,13 @@ void printLedger(const Program &program, const Ledger &ledger, By by) {
 
 } // namespace
 
+absl::StatusOr<double> weft::stepFlops(const Program &program, const PipelineOptions &options) {
+  absl::StatusOr<Ledger> ledger = ledgerOf(program, options, By::Kind);
+  if (!ledger.ok())
+    return ledger.status();
+  return flopsOf(ledger->total.step);
+}
+
 int weft::flopsCommand(int argc, const char **argv) {
   ModelFlags flags;
   cl::opt<By> by("by", cl::desc("how to group (default: layer)"), cl::init(By::Layer),
