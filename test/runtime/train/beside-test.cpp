@@ -108,7 +108,8 @@ TEST(Beside, StopsAndResumesToTheSameBytes) {
   ASSERT_TRUE(half.summary.ok()) << half.summary.status();
   EXPECT_EQ(half.summary->step, 4);
   EXPECT_TRUE(half.summary->interrupted);
-  for (std::byte byte : first.readState("grad/table")->bytes)
+  const Tensor gradient = *first.readState("grad/table");
+  for (std::byte byte : gradient.bytes)
     ASSERT_EQ(byte, std::byte{0});
   options = {};
   options.resume = true;
