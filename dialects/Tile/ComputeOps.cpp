@@ -11,7 +11,8 @@ using namespace weft::tile;
 
 bool weft::tile::isSingleThreadOp(Operation *op) {
   return isa<ElectOp, EndOp, InitBarrierOp, FenceInitOp, ExpectOp, ArriveOp, WaitOp, FenceAsyncOp, LoadTileOp,
-             LoadBulkOp, LoadOp, StoreOp, StageOp, SliceOp, PanelOp, CtaOp, GridSizeOp, WarpgroupOp>(op) ||
+             LoadBulkOp, LoadOp, StoreOp, StageOp, SliceOp, PanelOp, HankelOp, CtaOp, GridSizeOp, WarpgroupOp,
+             NextItemOp, WriteOp>(op) ||
          isa<arith::ArithDialect, math::MathDialect, scf::SCFDialect>(op->getDialect());
 }
 

@@ -49,6 +49,8 @@ int64_t KernelOp::sharedBytes() {
       part = alloc.getType().ringBytes();
     else if (auto barriers = dyn_cast<AllocBarriersOp>(op))
       part = barriers.getType().getCount() * 8;
+    else if (auto cells = dyn_cast<AllocCellsOp>(op))
+      part = cells.getType().getCount() * 4;
     bytes += llvm::alignTo(part, kSharedAlignment);
   }
   return bytes;
@@ -69,7 +71,7 @@ LogicalResult KernelOp::verify() {
   if (static_cast<int64_t>(getItems()) < 1) // C3
     return emitOpError() << "expects at least one item, but got " << static_cast<int64_t>(getItems());
   if (sharedBytes() > static_cast<int64_t>(getShared())) // C4
-    return emitOpError() << "expects rings and barriers within " << getShared()
+    return emitOpError() << "expects rings, barriers and cells within " << getShared()
                          << " bytes of shared memory, but they take " << sharedBytes();
   return success();
 }
@@ -77,6 +79,8 @@ LogicalResult KernelOp::verify() {
 //===----------------------------------------------------------------------===//
 // Roles
 //===----------------------------------------------------------------------===//
+
+LogicalResult NextItemOp::verify() { return verifyOneThread(*this); } // C1
 
 LogicalResult ElectOp::verify() {
   Operation *other = nullptr;

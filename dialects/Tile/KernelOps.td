@@ -8,12 +8,13 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock]> 
   let summary = "a kernel: what each warpgroup of a CTA does";
   let description = [{
     `tile.kernel @attend(%o: !tile.global<bf16>, %q: !tile.map) threads 128 shared 65536 items 12 { ... }`.
-    A launch has any number of CTAs; the body runs the items of its CTA:
-    `cta`, `cta + grid_size`, ... below `items`. Results may not depend on the
-    number of CTAs. `shared` is the most bytes of shared memory that it may ask for.
+    A launch has any number of CTAs; the body runs the items of its CTA, each below
+    `items`: those that it works out from `cta` and `grid_size`, or those that
+    `tile.next_item` gives it. Results may not depend on the number of CTAs or on
+    who runs which item. `shared` is the most bytes of shared memory that it may ask for.
     Constraints: threads are a multiple of 128 and at most 1024 (C1); parameters are
-    globals, then maps (C2); there is at least one item (C3); rings and barriers,
-    each at a multiple of 1024 bytes, fit `shared` (C4).
+    globals, then maps (C2); there is at least one item (C3); rings, barriers and
+    cells, each at a multiple of 1024 bytes, fit `shared` (C4).
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$threads, I64Attr:$shared, I64Attr:$items);
   let regions = (region SizedRegion<1>:$body);
@@ -22,7 +23,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [IsolatedFromAbove, Symbol, SingleBlock]> 
   let extraClassDeclaration = [{
     /// Warpgroups of a CTA.
     int64_t warpgroups() { return static_cast<int64_t>(getThreads()) / kWarpgroupThreads; }
-    /// Bytes of shared memory that the rings and barriers take, each at a multiple of kSharedAlignment.
+    /// Bytes of shared memory that the rings, barriers and cells take, each at a multiple of kSharedAlignment.
     int64_t sharedBytes();
     static constexpr int64_t kWarpgroupThreads = 128;
     static constexpr int64_t kSharedAlignment = 1024;
@@ -52,6 +53,20 @@ def Tile_WarpgroupOp : Tile_Op<"warpgroup", [Pure]> {
   let assemblyFormat = "attr-dict";
 }
 
+def Tile_NextItemOp : Tile_Op<"next_item"> {
+  let summary = "number of an item that no CTA has begun";
+  let description = [{
+    An atomic counter hands out 0, 1, 2, ...; a number from `items` on says that
+    nothing is left. Each CTA goes on asking until it gets such a number, and then
+    asks no more: so the last of a launch knows that it is, and sets the counter to 0
+    for the next one. The counter belongs to the kernel: it may not run twice at the
+    same time on one GPU. Constraints: one thread does it (C1).
+  }];
+  let results = (outs I32:$result);
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
+}
+
 def Tile_EndOp : Tile_Op<"end", [Terminator, Pure, ParentOneOf<["ElectOp", "SpecializeOp"]>]> {
   let summary = "ends a region without values; not written";
   let assemblyFormat = "attr-dict";
@@ -60,10 +75,10 @@ def Tile_EndOp : Tile_Op<"end", [Terminator, Pure, ParentOneOf<["ElectOp", "Spec
 def Tile_ElectOp : Tile_Op<"elect", [SingleBlockImplicitTerminator<"EndOp">, NoRegionArguments]> {
   let summary = "what one thread of the warpgroup does";
   let description = [{
-    With `cta`: one thread of the CTA (of warpgroup 0). What that thread waited for
-    the others have not waited for. Constraints: the body holds ops of one thread
-    alone: barriers, loads of tiles, fences, loads and stores of a scalar, stages,
-    slices and panels, `arith` and `scf` (C1).
+    With `cta`: one thread of the CTA (of warpgroup 0). It is always the same one.
+    What that thread waited for the others have not waited for. Constraints: the body holds ops of one thread
+    alone: barriers, loads of tiles, fences, loads and stores of a scalar, numbers of
+    items, writes of cells, stages, slices and panels, `arith` and `scf` (C1).
   }];
   let arguments = (ins UnitAttr:$cta);
   let regions = (region SizedRegion<1>:$body);
@@ -135,7 +150,7 @@ def Tile_ArriveOp : Tile_BarrierOp<"arrive"> {
   let description = [{
     Four arrivals, one a warp once its threads have come together: what all threads
     did before lies before the arrival. Inside `tile.elect` one arrival, of that
-    thread, and nothing is said about the others.
+    thread: what it wrote into cells lies before, and nothing is said about the others.
   }];
   let arguments = (ins Tile_BarriersType:$barriers, I32:$index);
   let assemblyFormat = "$barriers `[` $index `]` attr-dict `:` type($barriers)";

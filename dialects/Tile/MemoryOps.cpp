@@ -2,6 +2,8 @@
 
 #include "dialects/Tile/Constraints.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace weft::tile;
 
@@ -50,9 +52,42 @@ LogicalResult PanelOp::verify() {
   return verifyPart(*this, tile.onePanel(), getType()); // C2
 }
 
+static constexpr int64_t kBlock = 8; // rows and columns of a block of tile.hankel
+
+void HankelOp::build(OpBuilder &builder, OperationState &state, Value blocks, Value row, int64_t columns) {
+  auto type =
+      SmemType::get(builder.getContext(), 1, FragType::kFragRows, columns,
+                    cast<SmemType>(blocks.getType()).getElement(), /*swizzle=*/0, columns / kBlock, kBlock);
+  build(builder, state, type, blocks, row);
+}
+
+LogicalResult HankelOp::verify() {
+  SmemType blocks = getBlocks().getType(), result = getType();
+  if (!isTile(blocks) || blocks.getPanels() != 1 || blocks.getColumns() != kBlock ||
+      blocks.getSwizzle() != 0) // C1
+    return emitOpError() << "expects one stage of bf16 in rows of " << kBlock << " without swizzle, but got "
+                         << blocks;
+  int64_t columns = result.getColumns(), rows = FragType::kFragRows + columns - kBlock;
+  if (columns % kBlock != 0 ||
+      result != SmemType::get(getContext(), 1, FragType::kFragRows, columns, blocks.getElement(), 0,
+                              columns / kBlock, kBlock) ||
+      rows > blocks.getRows()) // C2
+    return emitOpError() << "expects a result of " << FragType::kFragRows << " rows in panels of " << kBlock
+                         << " columns, pitch " << kBlock << ", from at least " << rows << " rows, but got "
+                         << result << " of " << blocks;
+  return success();
+}
+
+LogicalResult WriteOp::verify() { return verifyOneThread(*this); } // C1
+
 //===----------------------------------------------------------------------===//
 // Copies into shared memory
 //===----------------------------------------------------------------------===//
+
+/// Bytes at whose multiples a tensor copy starts along the innermost dimension, as in
+/// global memory all copies do. The PTX ISA does not say so of tensor copies; on an
+/// H200 others end in CUDA_ERROR_ILLEGAL_INSTRUCTION.
+static constexpr int64_t kCopyUnit = 16;
 
 LogicalResult LoadTileOp::verify() {
   if (failed(verifyOneThread(*this))) // C1
@@ -63,6 +98,11 @@ LogicalResult LoadTileOp::verify() {
   size_t count = getCoordinates().size();
   if (count < 1 || count > 5) // C3
     return emitOpError() << "expects 1 to 5 coordinates, but got " << count;
+  APInt first;
+  if (matchPattern(getCoordinates().front(), m_ConstantInt(&first)) &&
+      first.getSExtValue() * tile.elementBytes() % kCopyUnit != 0) // C4: the device faults
+    return emitOpError() << "expects a first coordinate at a multiple of " << kCopyUnit << " bytes, but got "
+                         << first.getSExtValue() << " for " << tile.getElement();
   return success();
 }
 
@@ -70,11 +110,22 @@ LogicalResult LoadBulkOp::verify() {
   if (failed(verifyOneThread(*this))) // C1
     return failure();
   SmemType tile = getTile().getType();
-  if (!isPlainRow(tile) || tile.getElement() != getGlobal().getType().getElement()) // C2
-    return emitOpError() << "expects one row of " << getGlobal().getType().getElement()
+  if (tile.getStages() != 1 || tile.getPanels() != 1 || tile.getSwizzle() != 0 ||
+      tile.getElement() != getGlobal().getType().getElement()) // C2
+    return emitOpError() << "expects one panel of " << getGlobal().getType().getElement()
                          << " without swizzle, but got " << tile;
   if (tile.tileBytes() % 16 != 0) // C3
     return emitOpError() << "expects a multiple of 16 bytes, but got " << tile.tileBytes();
+  return success();
+}
+
+LogicalResult CopyColsOp::verify() {
+  SmemType tile = getTile().getType();
+  if (!isPlainRow(tile) || !tile.getElement().isF32() || tile.getColumns() > kArrivals) // C1
+    return emitOpError() << "expects one row of at most " << kArrivals << " f32 without swizzle, but got "
+                         << tile;
+  if (!getGlobal().getType().getElement().isF32()) // C2
+    return emitOpError() << "expects elements of f32, but got " << getGlobal().getType();
   return success();
 }
 

@@ -48,6 +48,48 @@ def Tile_PanelOp : Tile_Op<"panel", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_HankelOp : Tile_Op<"hankel", [Pure]> {
+  let summary = "a tile whose elements depend on row + column alone, from its blocks of 8 x 8";
+  let description = [{
+    With `%blocks` of type `smem<1 x R x 8>`, rows 8 b to 8 b + 7 being block b,
+    element (r, c) of the result is element (r mod 8, c mod 8) of block
+    `row` / 8 + r / 8 + c / 8: panels of 8 columns that overlap, which a descriptor of
+    wgmma reads as they are. Operand of products alone. `row` is a multiple of 8.
+    Constraints: blocks are one stage of bf16 in one panel of 8 columns without
+    swizzle (C1); the result has 64 rows, panels of 8 columns at a pitch of 8 and
+    not more blocks than there are (C2).
+  }];
+  let arguments = (ins Tile_SmemType:$blocks, I32:$row);
+  let results = (outs Tile_SmemType:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$blocks, "::mlir::Value":$row, "int64_t":$columns)>];
+  let assemblyFormat = "$blocks `[` $row `]` attr-dict `:` type($blocks) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_AllocCellsOp : Tile_Op<"cells", [HasParent<"KernelOp">]> {
+  let summary = "numbers in shared memory, at a multiple of 1024 bytes";
+  let results = (outs Tile_CellsType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Tile_WriteOp : Tile_Op<"write"> {
+  let summary = "writes a number into a cell: one thread does it";
+  let description = [{
+    Others see it after a wait for a barrier at which that thread arrived later, or
+    after `tile.sync`. Constraints: one thread does it (C1).
+  }];
+  let arguments = (ins I32:$value, Tile_CellsType:$cells, I32:$index);
+  let assemblyFormat = "$value `,` $cells `[` $index `]` attr-dict `:` type($cells)";
+  let hasVerifier = 1;
+}
+
+def Tile_ReadOp : Tile_Op<"read"> {
+  let summary = "reads a cell, the same for all threads of the warpgroup";
+  let arguments = (ins Tile_CellsType:$cells, I32:$index);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$cells `[` $index `]` attr-dict `:` type($cells)";
+}
+
 //===----------------------------------------------------------------------===//
 // Copies into shared memory
 //===----------------------------------------------------------------------===//
@@ -71,11 +113,31 @@ def Tile_LoadBulkOp : Tile_Op<"load_bulk"> {
   let description = [{
     As many elements as the tile has, from element `offset` on; both ends at
     multiples of 16 bytes. Constraints: one thread does it (C1); the tile is one
-    row of the elements' type without swizzle (C2), a multiple of 16 bytes (C3).
+    panel of one stage of the elements' type without swizzle (C2), a multiple of 16
+    bytes (C3).
   }];
   let arguments = (ins Tile_GlobalType:$global, I64:$offset, Tile_SmemType:$tile,
                    Tile_BarriersType:$barriers, I32:$index);
   let assemblyFormat = "$global `[` $offset `]` `to` $tile `barrier` $barriers `[` $index `]` attr-dict `:` type($global) `,` type($tile) `,` type($barriers)";
+  let hasVerifier = 1;
+}
+
+def Tile_CopyColsOp : Tile_Op<"copy_cols"> {
+  let summary = "copies strided elements into a row of shared memory (cp.async), onto a barrier";
+  let description = [{
+    Element c of the tile comes from element `offset + c * stride`, and is 0 from
+    column `limit` on. Each thread copies one at most and arrives on the barrier
+    when its own has come: 128 arrivals, and no bytes to expect. No tensor copy
+    does this, whose rows are of 16 bytes at least. Constraints: the tile is one
+    row of f32 without swizzle, at most 128 (C1), and elements are f32 (C2).
+  }];
+  let arguments = (ins Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit, Tile_SmemType:$tile,
+                   Tile_BarriersType:$barriers, I32:$index);
+  let assemblyFormat = "$global `[` $offset `]` `stride` $stride `columns` $limit `to` $tile `barrier` $barriers `[` $index `]` attr-dict `:` type($global) `,` type($tile) `,` type($barriers)";
+  let extraClassDeclaration = [{
+    /// What it adds to the count of `tile.init_barrier`.
+    static constexpr int64_t kArrivals = 128;
+  }];
   let hasVerifier = 1;
 }
 
@@ -112,12 +174,14 @@ def Tile_CopyWaitOp : Tile_Op<"copy_wait"> {
 def Tile_StoreFragOp : Tile_Op<"store_frag"> {
   let summary = "writes a fragment's rows to global memory";
   let description = [{
-    Element (r, c) goes to `offset + r * stride + c`, for r below `limit`; f32 is
+    Element (r, c) goes to `offset + r * stride + c`, for r below `limit`, with `tail` for
+    r from `limit` on; f32 is
     rounded to nearest even where elements are bf16. `offset` and `stride` are even.
     Constraints: elements are bf16 or f32, and bf16 for a fragment of bf16 (C1).
   }];
-  let arguments = (ins Tile_FragType:$frag, Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit);
-  let assemblyFormat = "$frag `,` $global `[` $offset `]` `stride` $stride `rows` $limit attr-dict `:` type($frag) `,` type($global)";
+  let arguments = (ins Tile_FragType:$frag, Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit,
+                   UnitAttr:$tail);
+  let assemblyFormat = "$frag `,` $global `[` $offset `]` `stride` $stride `rows` $limit (`tail` $tail^)? attr-dict `:` type($frag) `,` type($global)";
   let hasVerifier = 1;
 }
 
@@ -137,24 +201,28 @@ def Tile_LoadFragOp : Tile_Op<"load_frag"> {
 def Tile_StoreRowsOp : Tile_Op<"store_rows"> {
   let summary = "writes one value a row to global memory";
   let description = [{
-    Value r goes to `offset + r * stride`, for r below `limit`. The threads of a quad
+    Value r goes to `offset + r * stride`, for r below `limit`, with `tail` for r from
+    `limit` on. The threads of a quad
     hold equal values. Constraints: elements have the values' type, or are bf16 for
     f32 (C1).
   }];
-  let arguments = (ins Tile_RowsType:$rows, Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit);
-  let assemblyFormat = "$rows `,` $global `[` $offset `]` `stride` $stride `rows` $limit attr-dict `:` type($rows) `,` type($global)";
+  let arguments = (ins Tile_RowsType:$rows, Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit,
+                   UnitAttr:$tail);
+  let assemblyFormat = "$rows `,` $global `[` $offset `]` `stride` $stride `rows` $limit (`tail` $tail^)? attr-dict `:` type($rows) `,` type($global)";
   let hasVerifier = 1;
 }
 
 def Tile_LoadRowsOp : Tile_Op<"load_rows"> {
   let summary = "reads one value a row from global memory";
   let description = [{
-    Value r is `offset + r * stride`, and 0 from row `limit` on. Constraints: elements
+    Value r is `offset + r * stride`, and 0 from row `limit` on, with `tail` 0
+    below it. Constraints: elements
     have the values' type, or are bf16 for f32 (C1).
   }];
-  let arguments = (ins Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit);
+  let arguments = (ins Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit,
+                   UnitAttr:$tail);
   let results = (outs Tile_RowsType:$result);
-  let assemblyFormat = "$global `[` $offset `]` `stride` $stride `rows` $limit attr-dict `:` type($global) `->` type($result)";
+  let assemblyFormat = "$global `[` $offset `]` `stride` $stride `rows` $limit (`tail` $tail^)? attr-dict `:` type($global) `->` type($result)";
   let hasVerifier = 1;
 }
 

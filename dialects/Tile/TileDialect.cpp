@@ -144,7 +144,8 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t stages, int64_t rows
   if (columns % panels != 0)
     return emitError() << "expects panels that divide the columns, but got " << panels << " panels for "
                        << columns << " columns";
-  if (pitch < rows)
+  bool overlaps = pitch == 8 && columns == 8 * panels && swizzle == 0; // tile.hankel
+  if (pitch < rows && !overlaps)
     return emitError() << "expects a pitch of at least the rows, " << rows << ", but got " << pitch;
   if (swizzle == 0)
     return success();
@@ -205,6 +206,12 @@ LogicalResult ColsType::verify(EmitError emitError, int64_t columns, Type elemen
 LogicalResult BarriersType::verify(EmitError emitError, int64_t count) {
   if (count < 1 || count > 128)
     return emitError() << "expects 1 to 128 barriers, but got " << count;
+  return success();
+}
+
+LogicalResult CellsType::verify(EmitError emitError, int64_t count) {
+  if (count < 1 || count > 256)
+    return emitError() << "expects 1 to 256 cells, but got " << count;
   return success();
 }
 

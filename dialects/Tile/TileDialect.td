@@ -54,13 +54,15 @@ def Tile_SmemType : Tile_Type<"Smem", "smem"> {
     element (r, c) of a stage lies in panel c / w at row r and column c % w with
     w = columns / panels. A panel's rows follow one another without gaps; from one
     panel to the next there are `pitch` rows (a slice keeps its owner's; as many as
-    there are rows where it is not written). Inside each 8 rows of a panel 16-byte
+    there are rows where it is not written; 8 where panels of 8 columns overlap, see
+    `tile.hankel`). Inside each 8 rows of a panel 16-byte
     units change places as the tensor maps and wgmma do: unit u of row r stands at
     u xor (r mod (swizzle / 16)) for swizzle 128, and at the like for 64 and 32.
 
     Elements are bf16 or f32; all sizes are at least 1 and panels divide columns;
     swizzle is 0, 32, 64 or 128 bytes and, where it is not 0, exactly the bytes of a
-    panel's row, with rows a multiple of 8; pitch is at least rows.
+    panel's row, with rows a multiple of 8; pitch is at least rows, but for panels
+    of 8 columns without swizzle, which may overlap with a pitch of 8.
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$rows, "int64_t":$columns, "::mlir::Type":$element,
                     "int64_t":$swizzle, "int64_t":$panels, "int64_t":$pitch);
@@ -136,6 +138,13 @@ def Tile_ColsType : Tile_Type<"Cols", "cols"> {
 
 def Tile_BarriersType : Tile_Type<"Barriers", "barriers"> {
   let summary = "memory barriers (mbarrier) in shared memory, 8 bytes each";
+  let parameters = (ins "int64_t":$count);
+  let assemblyFormat = "`<` $count `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tile_CellsType : Tile_Type<"Cells", "cells"> {
+  let summary = "numbers (i32) in shared memory, 4 bytes each";
   let parameters = (ins "int64_t":$count);
   let assemblyFormat = "`<` $count `>`";
   let genVerifyDecl = 1;

@@ -34,6 +34,11 @@ LogicalResult KernelEmitter::emit(MapOp op) {
       rows ? 1 : (cols ? cast<ColsType>(shape).getColumns() : cast<FragType>(shape).getColumns()) / 8;
   Block &body = op.getBody().front();
   SmallVector<Values> results(op.getNumResults());
+  // Made anew here, as constants from the first on: kept from before a loop, the
+  // numbers of all columns would take a register each.
+  Value column;
+  if (op.getCoordinates() && !rows)
+    column = assembly("mov.u32 $0, $1;", "=r,r", {columnOf(0, 0)}, {builder.getI32Type()}).front();
   for (int64_t j = 0; j < blocks; ++j)
     for (int64_t h = 0; h < (cols ? 1 : 2); ++h)
       for (int64_t e = 0; e < (rows ? 1 : 2); ++e) {
@@ -48,7 +53,7 @@ LogicalResult KernelEmitter::emit(MapOp op) {
         if (op.getCoordinates()) {
           size_t first = op.getInputs().size();
           set(body.getArgument(first), {cols ? i32(0) : rowOf(h)});
-          set(body.getArgument(first + 1), {rows ? i32(0) : columnOf(j, e)});
+          set(body.getArgument(first + 1), {rows ? i32(0) : add(column, i32(8 * j + e))});
         }
         for (Operation &inner : body.without_terminator())
           if (failed(emitOp(&inner)))
@@ -84,8 +89,8 @@ LogicalResult KernelEmitter::emit(CallOp op) {
 }
 
 Value KernelEmitter::fold(Fold kind, Value a, Value b) {
-  if (kind == Fold::Add)
-    return arith::AddFOp::create(builder, loc, a, b);
+  if (kind == Fold::Add) // with a product that may contract too, one instruction
+    return arith::AddFOp::create(builder, loc, a, b, arith::FastMathFlags::contract);
   return arith::MaxNumFOp::create(builder, loc, a, b);
 }
 

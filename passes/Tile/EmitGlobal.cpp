@@ -32,6 +32,11 @@ Value KernelEmitter::asElement(Value value, Type element) {
   return arith::TruncFOp::create(builder, loc, element, value);
 }
 
+Value KernelEmitter::inRows(Value row, Value limit, bool tail) {
+  auto predicate = tail ? arith::CmpIPredicate::sge : arith::CmpIPredicate::slt;
+  return arith::CmpIOp::create(builder, loc, predicate, row, limit);
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments: a pair of columns at a time
 //===----------------------------------------------------------------------===//
@@ -43,7 +48,8 @@ void KernelEmitter::emit(StoreFragOp op) {
   auto pairType = VectorType::get({2}, builder.getF32Type());
   for (int64_t h = 0; h < 2; ++h) {
     Value row = rowOf(h);
-    auto branch = scf::IfOp::create(builder, loc, less(row, one(op.getLimit())), /*withElseRegion=*/false);
+    auto branch = scf::IfOp::create(builder, loc, inRows(row, one(op.getLimit()), op.getTail()),
+                                    /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(branch.thenYield());
     Value offset = add(one(op.getOffset()), wide(columnOf(0, 0)));
@@ -70,7 +76,9 @@ void KernelEmitter::emit(LoadFragOp op) {
   bool packed = type.getElement().isBF16(), narrow = op.getGlobal().getType().getElement().isBF16();
   int64_t blocks = type.getColumns() / 8;
   Type word = builder.getI32Type(), single = builder.getF32Type();
-  SmallVector<Type> types(packed ? blocks : 2 * blocks, packed ? word : single);
+  // Words of bf16 leave the branch as they are: widening them there would wait for
+  // each half's loads before the next are asked for.
+  SmallVector<Type> types(narrow ? blocks : 2 * blocks, narrow ? word : single);
   Values halves[2];
   for (int64_t h = 0; h < 2; ++h) {
     Value row = rowOf(h);
@@ -78,7 +86,7 @@ void KernelEmitter::emit(LoadFragOp op) {
         scf::IfOp::create(builder, loc, types, less(row, one(op.getLimit())), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, Values(types.size(), packed ? i32(0) : f32(0)));
+    scf::YieldOp::create(builder, loc, Values(types.size(), narrow ? i32(0) : f32(0)));
     builder.setInsertionPointToStart(branch.thenBlock());
     Value offset = add(one(op.getOffset()), wide(columnOf(0, 0)));
     Value base = stridedAddress(op.getGlobal(), offset, row, one(op.getStride()));
@@ -86,11 +94,7 @@ void KernelEmitter::emit(LoadFragOp op) {
     for (int64_t j = 0; j < blocks; ++j) {
       Value address = advance(base, 8 * j * (narrow ? 2 : 4));
       if (narrow) {
-        Value pair = LLVM::LoadOp::create(builder, loc, word, address, 4);
-        if (packed)
-          parts.push_back(pair);
-        else
-          parts.append({widen(pair, false), widen(pair, true)});
+        parts.push_back(LLVM::LoadOp::create(builder, loc, word, address, 4));
         continue;
       }
       Value pair = LLVM::LoadOp::create(builder, loc, VectorType::get({2}, single), address, 8);
@@ -102,10 +106,15 @@ void KernelEmitter::emit(LoadFragOp op) {
   }
   rejoin();
   Values parts;
-  int64_t width = packed ? 1 : 2;
   for (int64_t j = 0; j < blocks; ++j)
-    for (const Values &half : halves)
-      parts.append(half.begin() + j * width, half.begin() + (j + 1) * width);
+    for (const Values &half : halves) {
+      if (!narrow)
+        parts.append(half.begin() + 2 * j, half.begin() + 2 * j + 2);
+      else if (packed)
+        parts.push_back(half[j]);
+      else
+        parts.append({widen(half[j], false), widen(half[j], true)});
+    }
   set(op, std::move(parts));
 }
 
@@ -131,7 +140,8 @@ void KernelEmitter::emit(StoreRowsOp op) {
   const Values parts = get(op.getRows());
   Value first = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, quadLane, i32(0));
   for (int64_t h = 0; h < 2; ++h) {
-    Value mine = arith::AndIOp::create(builder, loc, first, less(rowOf(h), one(op.getLimit())));
+    Value mine =
+        arith::AndIOp::create(builder, loc, first, inRows(rowOf(h), one(op.getLimit()), op.getTail()));
     auto branch = scf::IfOp::create(builder, loc, mine, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPoint(branch.thenYield());
@@ -146,7 +156,8 @@ void KernelEmitter::emit(LoadRowsOp op) {
   Type element = op.getGlobal().getType().getElement();
   for (int64_t h = 0; h < 2; ++h) {
     Value address = stridedAddress(op.getGlobal(), one(op.getOffset()), rowOf(h), one(op.getStride()));
-    parts.push_back(loadIf(less(rowOf(h), one(op.getLimit())), address, element, op.getType().getElement()));
+    parts.push_back(loadIf(inRows(rowOf(h), one(op.getLimit()), op.getTail()), address, element,
+                           op.getType().getElement()));
   }
   set(op, std::move(parts));
 }
@@ -154,11 +165,17 @@ void KernelEmitter::emit(LoadRowsOp op) {
 void KernelEmitter::emit(LoadColsOp op) {
   Values parts;
   Type element = op.getGlobal().getType().getElement();
+  // Counted from the thread's first column: what differs from it to the others are constants.
+  Value column = columnOf(0, 0), room = arith::SubIOp::create(builder, loc, one(op.getLimit()), column);
+  Value first = stridedAddress(op.getGlobal(), one(op.getOffset()), column, one(op.getStride()));
+  Value step = mul(one(op.getStride()), i64(bytesOf(element)));
   for (int64_t j = 0; j < op.getType().getColumns() / 8; ++j)
     for (int64_t e = 0; e < 2; ++e) {
-      Value column = columnOf(j, e);
-      Value address = stridedAddress(op.getGlobal(), one(op.getOffset()), column, one(op.getStride()));
-      parts.push_back(loadIf(less(column, one(op.getLimit())), address, element, op.getType().getElement()));
+      int64_t further = 8 * j + e;
+      Value bytes = mul(step, i64(further));
+      Value address = LLVM::GEPOp::create(builder, loc, first.getType(), builder.getI8Type(), first,
+                                          ArrayRef<LLVM::GEPArg>{bytes});
+      parts.push_back(loadIf(less(i32(further), room), address, element, op.getType().getElement()));
     }
   set(op, std::move(parts));
 }

@@ -25,27 +25,33 @@ static int64_t panelBytes(SmemType type) { return type.getPitch() * rowBytes(typ
 /// Products read whole swizzle atoms: panels as wide as the swizzle, or 8 columns without one.
 static bool hasDescriptor(SmemType type) { return type.getSwizzle() != 0 || type.panelColumns() == 8; }
 
+/// Dimension offsets: leading, stride.
+static std::pair<int64_t, int64_t> offsetsOf(SmemType type, bool transposed) {
+  int64_t eightRows = 8 * rowBytes(type), panel = panelBytes(type);
+  if (type.getSwizzle() != 0)
+    return {transposed ? panel : 16, eightRows};
+  return transposed ? std::pair(eightRows, panel) : std::pair(panel, eightRows);
+}
+
+static uint64_t field(int64_t bytes) { return static_cast<uint64_t>(bytes >> 4) & 0x3fff; }
+
 Value KernelEmitter::descriptor(TypedValue<SmemType> tile, bool transposed) {
-  SmemType type = tile.getType();
-  int64_t swizzle = type.getSwizzle(), eightRows = 8 * rowBytes(type), panel = panelBytes(type);
-  int64_t stride = eightRows, leading = transposed ? panel : 16;
-  if (swizzle == 0 && transposed)
-    std::swap(stride, leading);
-  else if (swizzle == 0)
-    leading = panel;
-  uint64_t mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
-  auto field = [](int64_t bytes) { return static_cast<uint64_t>(bytes >> 4) & 0x3fff; };
-  uint64_t constant = field(leading) << 16 | field(stride) << 32 | mode << 62;
-  Value start = arith::AndIOp::create(builder, loc, shift(one(tile), 4), i32(0x3fff));
-  start = arith::ExtUIOp::create(builder, loc, builder.getI64Type(), start);
-  return arith::OrIOp::create(builder, loc, start, i64(static_cast<int64_t>(constant)));
+  // Made anew where it is used: kept from before a loop, the words of all its
+  // products would take more registers than they are worth.
+  Value start = assembly("bfe.u32 $0, $1, 4, 14;", "=r,r", {one(tile)}, {builder.getI32Type()}).front();
+  auto leading = static_cast<int64_t>(field(offsetsOf(tile.getType(), transposed).first) << 16);
+  return arith::OrIOp::create(builder, loc, start, i32(leading));
 }
 
 Value KernelEmitter::descriptorAt(Value first, SmemType type, bool transposed, int64_t step) {
-  int64_t k = 16 * step, width = type.panelColumns();
+  int64_t k = 16 * step, width = type.panelColumns(), swizzle = type.getSwizzle();
   int64_t bytes =
       transposed ? k * rowBytes(type) : k / width * panelBytes(type) + k % width * type.elementBytes();
-  return bytes == 0 ? first : add(first, i64(bytes >> 4));
+  Value low = bytes == 0 ? first : add(first, i32(bytes >> 4));
+  uint64_t mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
+  uint64_t high = field(offsetsOf(type, transposed).second) << 32 | mode << 62;
+  low = arith::ExtUIOp::create(builder, loc, builder.getI64Type(), low);
+  return arith::OrIOp::create(builder, loc, low, i64(static_cast<int64_t>(high)));
 }
 
 /// "{$3, $4}" for the operands from `first` on.

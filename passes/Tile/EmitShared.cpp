@@ -35,6 +35,10 @@ void KernelEmitter::emit(PanelOp op) {
   set(op, {add(one(op.getTile()), i32(bytes))});
 }
 
+void KernelEmitter::emit(HankelOp op) {
+  set(op, {add(one(op.getBlocks()), mul(one(op.getRow()), i32(rowBytes(op.getBlocks().getType()))))});
+}
+
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//
@@ -61,6 +65,20 @@ void KernelEmitter::emit(LoadBulkOp op) {
            {one(op.getTile()), from, i32(op.getTile().getType().tileBytes()),
             barrierAddress(op.getBarriers(), op.getIndex())},
            {});
+}
+
+void KernelEmitter::emit(CopyColsOp op) {
+  Value from = stridedAddress(op.getGlobal(), one(op.getOffset()), thread, one(op.getStride()));
+  Value to = add(one(op.getTile()), shift(thread, -2));
+  // With no bytes of the source nothing is read and zeros are written.
+  Value bytes = arith::SelectOp::create(builder, loc, less(thread, one(op.getLimit())), i32(4), i32(0));
+  Value mine = arith::ExtUIOp::create(builder, loc, builder.getI32Type(),
+                                      less(thread, i32(op.getTile().getType().getColumns())));
+  assembly("{ .reg .pred mine; setp.ne.s32 mine, $3, 0;\n\t"
+           "@mine cp.async.ca.shared.global [$0], [$1], 4, $2; }",
+           "r,l,r,r", {to, from, bytes, mine}, {});
+  assembly("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [$0];", "r",
+           {barrierAddress(op.getBarriers(), op.getIndex())}, {});
 }
 
 void KernelEmitter::emit(CopyAsyncOp op) {

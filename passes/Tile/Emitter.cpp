@@ -93,6 +93,8 @@ void KernelEmitter::emitShared() {
       bytes = alloc.getType().ringBytes();
     else if (auto barriers = dyn_cast<AllocBarriersOp>(op))
       bytes = barriers.getType().getCount() * 8;
+    else if (auto cells = dyn_cast<AllocCellsOp>(op))
+      bytes = cells.getType().getCount() * 4;
     else
       continue;
     set(op.getResult(0), {add(base, i32(offset))});
@@ -124,7 +126,7 @@ LogicalResult KernelEmitter::emitOp(Operation *op) {
 /// What only sm_90 has: memory barriers with bytes, tensor copies, wgmma, setmaxnreg.
 static bool needsHopper(Operation *op) {
   return isa<InitBarrierOp, FenceInitOp, ExpectOp, ArriveOp, WaitOp, FenceAsyncOp, LoadTileOp, LoadBulkOp,
-             ProductOp, FenceProductsOp, CommitProductsOp, WaitProductsOp, SpecializeOp>(op);
+             CopyColsOp, ProductOp, FenceProductsOp, CommitProductsOp, WaitProductsOp, SpecializeOp>(op);
 }
 
 LogicalResult KernelEmitter::emitTileOp(Operation *op) {
@@ -136,7 +138,8 @@ LogicalResult KernelEmitter::emitTileOp(Operation *op) {
     return success();
   };
   return TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ReturnOp, EndOp, AllocOp, AllocBarriersOp>([](auto) { return success(); }) // emitShared, callers
+      .Case<ReturnOp, EndOp, AllocOp, AllocBarriersOp, AllocCellsOp>(
+          [](auto) { return success(); }) // emitShared, callers
       .Case<ElectOp, SpecializeOp, MapOp, CallOp, ProductOp>([&](auto typed) { return emit(typed); })
       .Case([&](CtaOp cta) {
         set(cta, {NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type())});
@@ -151,8 +154,10 @@ LogicalResult KernelEmitter::emitTileOp(Operation *op) {
         return success();
       })
       .Case<InitBarrierOp, FenceInitOp, ExpectOp, ArriveOp, WaitOp, SyncOp, SyncArriveOp, FenceAsyncOp>(fine)
-      .Case<StageOp, SliceOp, PanelOp, LoadTileOp, LoadBulkOp, CopyAsyncOp, CopyCommitOp, CopyWaitOp>(fine)
+      .Case<StageOp, SliceOp, PanelOp, HankelOp, LoadTileOp, LoadBulkOp, CopyColsOp, CopyAsyncOp,
+            CopyCommitOp, CopyWaitOp>(fine)
       .Case<ReadFragOp, WriteFragOp, ReadColsOp>(fine)
+      .Case<NextItemOp, WriteOp, ReadOp>(fine)
       .Case<StoreFragOp, LoadFragOp, StoreRowsOp, LoadRowsOp, LoadColsOp, StoreOp, LoadOp>(fine)
       .Case<FenceProductsOp, CommitProductsOp, WaitProductsOp, ProductSyncOp>(fine)
       .Case<Exp2Op, ReduceOp, QuadOp, CastOp, ZeroOp, SplatOp>(fine)
@@ -290,7 +295,7 @@ SmallVector<Type> KernelEmitter::convert(Type type) {
       })
       .Case([](RowsType rows) { return SmallVector<Type>(2, rows.getElement()); })
       .Case([](ColsType cols) { return SmallVector<Type>(cols.getColumns() / 4, cols.getElement()); })
-      .Case<SmemType, BarriersType>([&](auto) { return SmallVector<Type>{word}; })
+      .Case<SmemType, BarriersType, CellsType>([&](auto) { return SmallVector<Type>{word}; })
       .Default([](Type scalar) { return SmallVector<Type>{scalar}; });
 }
 

@@ -7,6 +7,7 @@
 //   cols          columns / 4          [2 j + e]
 //   smem          1 x i32              byte address in shared memory
 //   barriers      1 x i32              the same
+//   cells         1 x i32              the same
 //   global, map   1 x pointer
 // with j = 0 .. columns / 8, g = lane / 4, q = lane % 4, and rows counted from
 // 16 (warp of the warpgroup): the accumulators of wgmma and mma.sync alike (PTX
@@ -62,12 +63,22 @@ private:
   void emitNamedBarrier(llvm::StringRef instruction, mlir::Value id, int64_t threads);
   mlir::Value barrierAddress(mlir::Value barriers, mlir::Value index);
 
+  // EmitItems.cpp: numbers of items, cells.
+  void emit(NextItemOp op);
+  void emit(WriteOp op);
+  void emit(ReadOp op);
+  mlir::Value cellAddress(mlir::Value cells, mlir::Value index);
+  /// Address of the kernel's counter of items, a variable of the module.
+  mlir::Value itemCounter();
+
   // EmitShared.cpp: parts of rings, copies, fragments in shared memory.
   void emit(StageOp op);
   void emit(SliceOp op);
   void emit(PanelOp op);
+  void emit(HankelOp op);
   void emit(LoadTileOp op);
   void emit(LoadBulkOp op);
+  void emit(CopyColsOp op);
   void emit(CopyAsyncOp op);
   void emit(CopyCommitOp op);
   void emit(CopyWaitOp op);
@@ -108,9 +119,9 @@ private:
   void emit(CommitProductsOp op);
   void emit(WaitProductsOp op);
   void emit(ProductSyncOp op);
-  /// The matrix descriptor (i64) of a tile's first 16 k.
+  /// The low word (i32) of the matrix descriptor of a tile's first 16 k.
   mlir::Value descriptor(mlir::TypedValue<SmemType> tile, bool transposed);
-  /// The same, 16 * step further along k.
+  /// The descriptor (i64) 16 * step further along k.
   mlir::Value descriptorAt(mlir::Value first, SmemType type, bool transposed, int64_t step);
   /// Passes values through `text` in their own registers: the results are the
   /// same registers, and nothing that reads or writes them crosses it.
@@ -131,6 +142,8 @@ private:
   mlir::Value widen(mlir::Value pair, bool high);      // half of a bf16 pair to f32
   /// Row (h = 0, 1) and column of this thread's element, inside the fragment.
   mlir::Value rowOf(int64_t h);
+  /// row < limit, or with `tail` row >= limit.
+  mlir::Value inRows(mlir::Value row, mlir::Value limit, bool tail);
   mlir::Value columnOf(int64_t j, int64_t e);
 
   // Emitter.cpp: small pieces.

@@ -8,9 +8,11 @@ using namespace mlir;
 
 namespace weft::tile {
 
-/// What an arrival of the whole warpgroup shows to those who wait; of one thread: what that thread may count on.
+/// What an arrival of the whole warpgroup shows to those who wait; of one thread: what that thread may count on
+/// and wrote into cells.
 Clock Cta::published(const Warpgroup &w) const {
   Clock clock = w.clock;
+  clock[sources.thread(w.index)] = w.threadWrites;
   if (w.elected())
     return clock;
   clock[sources.plain(w.index)] = w.now;

@@ -8,6 +8,7 @@
 //   products(w) its groups of products that have ended
 //   copies(w)   its groups of copies (cp.async) that have ended
 //   shown(w)    those that tile.fence_async has shown
+//   thread(w)   what its elected thread wrote into cells
 //   phases(b)   phases of barrier b that have ended
 //
 //===----------------------------------------------------------------------===//
@@ -21,13 +22,14 @@ namespace weft::tile {
 
 struct Sources {
   size_t warpgroups = 1, barriers = 0;
-  size_t count() const { return 5 * warpgroups + barriers; }
+  size_t count() const { return 6 * warpgroups + barriers; }
   size_t plain(size_t w) const { return w; }
   size_t fenced(size_t w) const { return warpgroups + w; }
   size_t products(size_t w) const { return 2 * warpgroups + w; }
   size_t copies(size_t w) const { return 3 * warpgroups + w; }
   size_t shown(size_t w) const { return 4 * warpgroups + w; }
-  size_t phases(size_t b) const { return 5 * warpgroups + b; }
+  size_t thread(size_t w) const { return 5 * warpgroups + w; }
+  size_t phases(size_t b) const { return 6 * warpgroups + b; }
 };
 
 /// Starts empty: nothing may be counted on.

@@ -61,9 +61,9 @@ absl::Status Cta::perform(Warpgroup &w, Operation *op) {
 }
 
 absl::Status Cta::performTile(Warpgroup &w, Operation *op) {
-  if (isa<AllocOp, AllocBarriersOp>(op))
+  if (isa<AllocOp, AllocBarriersOp, AllocCellsOp>(op))
     return absl::OkStatus();
-  if (isa<StageOp, SliceOp, PanelOp>(op))
+  if (isa<StageOp, SliceOp, PanelOp, HankelOp>(op))
     return performTileRef(w, op);
   if (isa<InitBarrierOp, FenceInitOp, ExpectOp, ArriveOp, WaitOp, SyncOp, SyncArriveOp, FenceAsyncOp>(op))
     return performBarrier(w, op);
@@ -75,6 +75,12 @@ absl::Status Cta::performTile(Warpgroup &w, Operation *op) {
     return performMap(w, map);
   if (isa<ReduceOp, QuadOp, CastOp, ZeroOp, SplatOp>(op))
     return performFragment(w, op);
+  if (auto next = dyn_cast<NextItemOp>(op))
+    return nextItem(w, next);
+  if (auto write = dyn_cast<WriteOp>(op))
+    return writeCell(w, write);
+  if (auto read = dyn_cast<ReadOp>(op))
+    return readCell(w, read);
   if (isa<CtaOp>(op)) {
     at(w, op->getResult(0)).integer = number;
   } else if (isa<GridSizeOp>(op)) {

@@ -14,10 +14,8 @@ namespace weft::tile {
 /// Operations of a warpgroup after which it counts as endless.
 static constexpr int64_t kOperationLimit = 200'000'000;
 
-/// A ring of NaN that nothing has written.
-static Ring ringOf(AllocOp op, size_t warpgroups) {
-  SmemType type = op.getType();
-  Ring ring{type.getStages(), type.getPanels(), type.getPitch(), type.panelColumns(), {}, {}, op};
+/// NaN that nothing has written.
+static Ring emptied(Ring ring, size_t warpgroups) {
   RowState row;
   row.plainReads.assign(warpgroups, 0);
   row.products = row.plainReads;
@@ -27,11 +25,24 @@ static Ring ringOf(AllocOp op, size_t warpgroups) {
   return ring;
 }
 
+static Ring ringOf(AllocOp op, size_t warpgroups) {
+  SmemType type = op.getType();
+  return emptied({type.getStages(), type.getPanels(), type.getPitch(), type.panelColumns(), {}, {}, op},
+                 warpgroups);
+}
+
+/// Cells are a ring of one number a stage, which holds its bits.
+static Ring ringOf(AllocCellsOp op, size_t warpgroups) {
+  return emptied({op.getType().getCount(), 1, 1, 1, {}, {}, op}, warpgroups);
+}
+
 Cta::Cta(KernelOp kernel, const Arguments &arguments, const Schedule &schedule, int64_t number,
-         std::vector<std::vector<int32_t>> &writers)
+         std::vector<std::vector<int32_t>> &writers, Deal &deal)
     : kernel(kernel), arguments(arguments), schedule(schedule), number(number),
-      random(schedule.seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(number) + 1), writers(writers) {
+      random(schedule.seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(number) + 1), writers(writers),
+      deal(deal) {
   kernel.walk([&](Operation *op) {
+    asks |= isa<NextItemOp>(op);
     for (mlir::Value result : op->getResults())
       slots.try_emplace(result, slots.size());
     for (Region &region : op->getRegions())
@@ -54,6 +65,9 @@ Cta::Cta(KernelOp kernel, const Arguments &arguments, const Schedule &schedule, 
       SmemType type = alloc.getType();
       values[slots[alloc.getResult()]].tile = {rings.size(), 0, 0, type.getRows(), 0, type.getPanels()};
       rings.push_back(ringOf(alloc, sources.warpgroups));
+    } else if (auto cells = dyn_cast<AllocCellsOp>(op)) {
+      values[slots[cells.getResult()]].tile = {rings.size(), 0, 0, 1, 0, 1};
+      rings.push_back(ringOf(cells, sources.warpgroups));
     } else if (auto allocBarriers = dyn_cast<AllocBarriersOp>(op)) {
       values[slots[allocBarriers.getResult()]].index = firstBarrier;
       firstBarrier += static_cast<size_t>(allocBarriers.getType().getCount());
@@ -189,6 +203,10 @@ absl::Status Cta::finish() {
                    absl::StrCat("warpgroup ", w.index, " ends while this is under way"));
   if (!copies.empty())
     return fault(kMissingWait, copies.front().op, "the CTA ends while this copy is under way");
+  if (asks && !told)
+    return fault(kItemsLeft, kernel,
+                 "the CTA ends without the number that says so: tile.next_item would not start from 0 in the "
+                 "next launch");
   for (size_t i = 0; i < barriers.size(); ++i)
     if (barriers[i].bytes != 0)
       return fault(kBytesDiffer, kernel,

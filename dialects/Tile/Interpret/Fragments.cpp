@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 namespace weft::tile {
@@ -13,6 +15,8 @@ absl::Status Cta::performMemory(Warpgroup &w, Operation *op) {
     return issueTile(w, tile);
   if (auto bulk = dyn_cast<LoadBulkOp>(op))
     return issueBulk(w, bulk);
+  if (auto cols = dyn_cast<CopyColsOp>(op))
+    return issueCols(w, cols);
   if (auto copy = dyn_cast<CopyAsyncOp>(op))
     return issueAsync(w, copy);
   if (isa<CopyCommitOp>(op))
@@ -41,6 +45,15 @@ absl::Status Cta::performMemory(Warpgroup &w, Operation *op) {
   }
   return performShared(w, op);
 }
+
+namespace {
+/// Rows [first, end) of `count` that a limit leaves.
+struct Rows {
+  int64_t first, end;
+  Rows(int64_t count, int64_t limit, bool tail)
+      : first(tail ? std::clamp<int64_t>(limit, 0, count) : 0), end(tail ? count : std::min(count, limit)) {}
+};
+} // namespace
 
 /// Threads move two elements at once: rows start at even elements.
 static bool isEven(int64_t offset, int64_t stride) { return ((offset | stride) & 1) == 0; }
@@ -73,7 +86,8 @@ absl::Status Cta::storeFrag(Warpgroup &w, StoreFragOp op) {
   if (!isEven(offset, stride))
     return fault(kMisaligned, op,
                  absl::StrCat("offset ", offset, " and stride ", stride, " have to be even"));
-  for (int64_t row = 0; row < std::min(rows, integer(w, op.getLimit())); ++row)
+  Rows stored(rows, integer(w, op.getLimit()), op.getTail());
+  for (int64_t row = stored.first; row < stored.end; ++row)
     for (int64_t column = 0; column < columns; ++column)
       if (absl::Status status = writeGlobal(op, at(w, op.getGlobal()).index, offset + row * stride + column,
                                             (*frag)->numbers[static_cast<size_t>(row * columns + column)], 0);
@@ -92,7 +106,8 @@ absl::Status Cta::loadLine(Warpgroup &w, Operation *op, int64_t count, int64_t l
     result->integers.assign(static_cast<size_t>(count * lanes), 0);
   else
     result->numbers.assign(static_cast<size_t>(count * lanes), 0.0f);
-  for (int64_t i = 0; i < std::min(count, limit); ++i) {
+  Rows loaded(count, limit, op->hasAttr("tail"));
+  for (int64_t i = loaded.first; i < loaded.end; ++i) {
     float number = 0;
     int64_t value = 0;
     if (absl::Status status =
@@ -115,7 +130,8 @@ absl::Status Cta::storeRows(Warpgroup &w, StoreRowsOp op) {
     return rows.status();
   int64_t offset = integer(w, op.getOffset()), stride = integer(w, op.getStride());
   bool integers = !(*rows)->integers.empty();
-  for (int64_t row = 0; row < std::min(FragType::kFragRows, integer(w, op.getLimit())); ++row) {
+  Rows stored(FragType::kFragRows, integer(w, op.getLimit()), op.getTail());
+  for (int64_t row = stored.first; row < stored.end; ++row) {
     auto first = static_cast<size_t>(row * kQuad);
     for (size_t lane = first + 1; lane < first + kQuad && schedule.judge && !integers; ++lane)
       if (float a = (*rows)->numbers[first], b = (*rows)->numbers[lane]; a != b && (a == a || b == b))

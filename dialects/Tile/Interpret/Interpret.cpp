@@ -96,11 +96,13 @@ absl::Status interpretTile(KernelOp kernel, const Arguments &arguments, const Sc
   std::vector<std::vector<int32_t>> writers;
   for (const Buffer *buffer : arguments.globals)
     writers.emplace_back(buffer->size(), 0);
+  Deal deal;
   // CTAs in an order of the seed: from a start on, forwards or backwards.
   auto start = static_cast<int64_t>(schedule.seed % static_cast<uint64_t>(schedule.ctas));
   for (int64_t i = 0; i < schedule.ctas; ++i) {
     int64_t turn = schedule.seed & 1 ? schedule.ctas - 1 - i : i;
-    Cta cta(kernel, arguments, schedule, (start + turn) % schedule.ctas, writers);
+    deal.ctas = schedule.ctas - i;
+    Cta cta(kernel, arguments, schedule, (start + turn) % schedule.ctas, writers, deal);
     if (absl::Status status = cta.run(); !status.ok())
       return status;
   }

@@ -7,7 +7,8 @@
 //
 // Numbers: bf16 to nearest even; products and sums in f32, in the order of the
 // elements; tile.exp2 is exp2f with subnormals as 0. A CTA's warpgroups share
-// nothing with other CTAs but global memory; CTAs run one after the other.
+// nothing with other CTAs but global memory; CTAs run one after the other. Of
+// the items that tile.next_item hands out each gets a number drawn from the seed.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -80,6 +81,7 @@ inline constexpr std::string_view kMisaligned = "misaligned";
 inline constexpr std::string_view kInFlight = "use of register in flight";
 inline constexpr std::string_view kBytesDiffer = "expect bytes differ";
 inline constexpr std::string_view kPartialRows = "partial rows";
+inline constexpr std::string_view kItemsLeft = "items left";
 inline constexpr std::string_view kWrittenTwice = "written twice";
 
 /// Runs all items of `kernel` on `arguments` under one schedule. Buffers hold the results.

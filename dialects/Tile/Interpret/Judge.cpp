@@ -52,6 +52,11 @@ absl::Status Cta::judgeRow(const Warpgroup &w, Operation *op, const TileRef &til
       return says(kMissingFence, absl::StrCat(" was written by warpgroup ", row.owner,
                                               " without tile.fence_async before the tile.sync"));
     return absl::OkStatus();
+  case Writer::Thread:
+    if (w.clock[row.source] < row.number)
+      return says(kMissingWait, absl::StrCat(" was written by a thread of warpgroup ", row.owner,
+                                             "; put its tile.arrive and a tile.wait between"));
+    return absl::OkStatus();
   case Writer::CopyAsync:
     if (w.clock[sources.copies(row.owner)] < row.number)
       return says(kMissingWait, absl::StrCat(" comes by tile.copy_async of warpgroup ", row.owner,

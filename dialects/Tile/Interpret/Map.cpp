@@ -10,7 +10,6 @@
 #include "dialects/Tile/Interpret/Lanes.h"
 #include "dialects/Tile/Interpret/State.h"
 
-
 using namespace mlir;
 
 namespace weft::tile {

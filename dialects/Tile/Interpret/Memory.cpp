@@ -77,6 +77,15 @@ absl::Status Cta::issueTile(Warpgroup &w, LoadTileOp op) {
                               ", swizzle ", type.getSwizzle()));
   for (mlir::Value coordinate : op.getCoordinates())
     copy.coordinates.push_back(integer(w, coordinate));
+  // The device's rules, seen on an H200: an illegal instruction, a misaligned address.
+  if (copy.coordinates[0] * type.elementBytes() % 16 != 0)
+    return fault(kMisaligned, op,
+                 absl::StrCat("the box starts at element ", copy.coordinates[0],
+                              " of the innermost dimension, which is no multiple of 16 bytes"));
+  const Ring &ring = rings[tile.ring];
+  auto start = static_cast<int64_t>(ring.rowIndex(tile, 0, 0)) * ring.width * type.elementBytes();
+  if (start % 128 != 0)
+    return fault(kMisaligned, op, absl::StrCat("byte ", start, " of its ring is no multiple of 128"));
   absl::StatusOr<size_t> barrier = barrierOf(w, op, op.getBarriers(), op.getIndex());
   if (!barrier.ok())
     return barrier.status();
@@ -98,9 +107,21 @@ absl::Status Cta::issueBulk(Warpgroup &w, LoadBulkOp op) {
   return issueOnto(w, std::move(copy));
 }
 
+absl::Status Cta::issueCols(Warpgroup &w, CopyColsOp op) {
+  PendingCopy copy{op, at(w, op.getTile()).tile, {}, at(w, op.getGlobal()).index, 0, 0};
+  for (mlir::Value value : {op.getOffset(), op.getStride(), op.getLimit()})
+    copy.coordinates.push_back(integer(w, value));
+  absl::StatusOr<size_t> barrier = barrierOf(w, op, op.getBarriers(), op.getIndex());
+  if (!barrier.ok())
+    return barrier.status();
+  copy.barrier = *barrier;
+  return issueOnto(w, std::move(copy));
+}
+
 /// A copy onto a barrier is under way: what was there is lost.
 absl::Status Cta::issueOnto(Warpgroup &w, PendingCopy copy) {
-  if (absl::Status status = judgeWrite(w, copy.op, copy.tile, /*byCopy=*/true); !status.ok())
+  bool byCopy = !isa<CopyColsOp>(copy.op); // which sees memory as plain writes do
+  if (absl::Status status = judgeWrite(w, copy.op, copy.tile, byCopy); !status.ok())
     return status;
   poison(copy.tile);
   absl::Status status =
@@ -133,6 +154,24 @@ void Cta::readBox(const PendingCopy &copy, std::vector<float> &data) const {
   }
 }
 
+/// Each thread's element, and 0 from the limit on; each thread arrives.
+absl::Status Cta::landCols(const PendingCopy &copy, std::vector<float> &data) {
+  MemoryBarrier &barrier = barriers[copy.barrier];
+  int64_t offset = copy.coordinates[0], stride = copy.coordinates[1];
+  auto count = std::min(copy.coordinates[2], static_cast<int64_t>(data.size()));
+  for (int64_t i = 0; i < count; ++i)
+    if (absl::Status status =
+            readGlobal(copy.op, copy.parameter, offset + i * stride, data[static_cast<size_t>(i)], nullptr);
+        !status.ok())
+      return status;
+  if (CopyColsOp::kArrivals > barrier.pending)
+    return fault(kWrongParity, copy.op,
+                 absl::StrCat(CopyColsOp::kArrivals, " arrivals at barrier ", copy.barrier,
+                              ", which lacks only ", barrier.pending, " of ", barrier.count));
+  barrier.pending -= CopyColsOp::kArrivals;
+  return absl::OkStatus();
+}
+
 absl::Status Cta::land(size_t which) {
   PendingCopy copy = std::move(copies[which]);
   copies.erase(copies.begin() + static_cast<std::ptrdiff_t>(which));
@@ -142,6 +181,9 @@ absl::Status Cta::land(size_t which) {
   if (auto tile = dyn_cast<LoadTileOp>(copy.op)) {
     readBox(copy, data);
     bytes = tile.getTile().getType().tileBytes();
+  } else if (isa<CopyColsOp>(copy.op)) {
+    if (absl::Status status = landCols(copy, data); !status.ok())
+      return status;
   } else {
     for (size_t i = 0; i < data.size(); ++i)
       if (absl::Status status = readGlobal(copy.op, copy.parameter,

@@ -21,10 +21,11 @@ namespace weft::tile {
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Rows [row, row + rows) of panels [panel, panel + panels) of one stage of a ring.
+/// Rows [row, row + rows) of panels [panel, panel + panels) of one stage of a ring; with `pitch`
+/// panels that start that many rows apart (tile.hankel).
 struct TileRef {
   size_t ring = 0;
-  int64_t stage = 0, row = 0, rows = 0, panel = 0, panels = 0;
+  int64_t stage = 0, row = 0, rows = 0, panel = 0, panels = 0, pitch = 0;
 };
 
 /// Threads that share a row.
@@ -55,7 +56,7 @@ struct Value {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-enum class Writer { None, Copy, Plain, CopyAsync };
+enum class Writer { None, Copy, Plain, CopyAsync, Thread };
 
 /// The last write of one row of a panel, and the reads since then.
 struct RowState {
@@ -74,7 +75,8 @@ struct Ring {
   mlir::Operation *op = nullptr;
 
   size_t rowIndex(const TileRef &tile, int64_t panel, int64_t row) const {
-    return static_cast<size_t>((tile.stage * panels + tile.panel + panel) * pitch + tile.row + row);
+    return static_cast<size_t>((tile.stage * panels + tile.panel) * pitch +
+                               panel * (tile.pitch ? tile.pitch : pitch) + tile.row + row);
   }
 };
 
@@ -139,6 +141,8 @@ struct Warpgroup {
   Clock clock;
   std::vector<Clock> outside;
   int64_t electNumber = 0;
+  /// Writes of its elected thread into cells.
+  int64_t threadWrites = 0;
   /// Number of the plain accesses from here on, and up to which its writes are fenced.
   int64_t now = 1, fenced = 0;
 
@@ -162,10 +166,15 @@ struct Warpgroup {
 // The CTA
 //===----------------------------------------------------------------------===//
 
+/// What tile.next_item has handed out in a launch, and CTAs that have not ended.
+struct Deal {
+  int64_t next = 0, ctas = 0;
+};
+
 class Cta {
 public:
   Cta(KernelOp kernel, const Arguments &arguments, const Schedule &schedule, int64_t number,
-      std::vector<std::vector<int32_t>> &writers);
+      std::vector<std::vector<int32_t>> &writers, Deal &deal);
   absl::Status run();
 
 private:
@@ -229,8 +238,10 @@ private:
   // Memory.cpp: copies
   absl::Status issueTile(Warpgroup &w, LoadTileOp op);
   absl::Status issueBulk(Warpgroup &w, LoadBulkOp op);
+  absl::Status issueCols(Warpgroup &w, CopyColsOp op);
   absl::Status issueAsync(Warpgroup &w, CopyAsyncOp op);
   absl::Status land(size_t place);
+  absl::Status landCols(const PendingCopy &copy, std::vector<float> &data);
   absl::Status issueOnto(Warpgroup &w, PendingCopy copy);
   void readBox(const PendingCopy &copy, std::vector<float> &data) const;
   absl::Status applyCopies(Warpgroup &w, int64_t group);
@@ -245,6 +256,12 @@ private:
   absl::Status loadLine(Warpgroup &w, mlir::Operation *op, int64_t count, int64_t lanes);
   absl::Status storeRows(Warpgroup &w, StoreRowsOp op);
   absl::Status performShared(Warpgroup &w, mlir::Operation *op);
+
+  // Items.cpp: numbers of items, cells
+  absl::Status nextItem(Warpgroup &w, NextItemOp op);
+  absl::StatusOr<TileRef> cellOf(Warpgroup &w, mlir::Operation *op, mlir::Value cells, mlir::Value index);
+  absl::Status writeCell(Warpgroup &w, WriteOp op);
+  absl::Status readCell(Warpgroup &w, ReadOp op);
 
   // Products.cpp
   absl::Status performProduct(Warpgroup &w, mlir::Operation *op);
@@ -279,6 +296,9 @@ private:
   std::vector<PendingCopy> copies;
   /// Of each global, which CTA wrote an element (its number + 1).
   std::vector<std::vector<int32_t>> &writers;
+  Deal &deal;
+  /// Whether it asks for items, and whether it has been told that none is left.
+  bool asks = false, told = false;
 };
 
 } // namespace weft::tile

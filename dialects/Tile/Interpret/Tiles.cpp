@@ -24,6 +24,18 @@ absl::Status Cta::performTileRef(Warpgroup &w, Operation *op) {
                                 "; a slice starts at a multiple of 8"));
     tile.row += row;
     tile.rows = rows;
+  } else if (auto hankel = dyn_cast<HankelOp>(op)) {
+    SmemType type = hankel.getType();
+    int64_t row = integer(w, hankel.getRow()),
+            rows = type.getRows() + (type.getPanels() - 1) * type.getPitch();
+    if (row < 0 || row + rows > tile.rows || row % type.getPitch() != 0)
+      return fault(kOutOfTile, op,
+                   absl::StrCat("rows ", row, " to ", row + rows, " of blocks of ", tile.rows,
+                                "; it starts at a multiple of ", type.getPitch()));
+    tile.row += row;
+    tile.rows = type.getRows();
+    tile.panels = type.getPanels();
+    tile.pitch = type.getPitch();
   } else {
     tile.panel += static_cast<int64_t>(cast<PanelOp>(op).getPanel());
     tile.panels = 1;

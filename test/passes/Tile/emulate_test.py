@@ -137,8 +137,64 @@ def layout(tool, swizzle, trans, registers):
     check(f"swizzle {swizzle}, trans_b {trans}, registers {registers}", d, expected, 1e-6)
 
 
+HANKEL = """
+tile.kernel @hankel(%d: !tile.global<f32>, %t: !tile.global<bf16>, %b: !tile.map) threads 128 shared 65536 items 1 {
+  %blocks = tile.alloc : !tile.smem<2x168x8xbf16>
+  %right = tile.alloc : !tile.smem<1x64x128xbf16, swizzle 128, panels 2>
+  %full = tile.barriers : !tile.barriers<1>
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c10 = arith.constant 10 : i32
+  %c40 = arith.constant 40 : i32
+  %c64 = arith.constant 64 : i32
+  %from = arith.constant 64 : i64
+  %last = arith.constant 8064 : i64
+  %stride = arith.constant -128 : i64
+  %table = tile.stage %blocks[%c1] : !tile.smem<2x168x8xbf16> -> !tile.smem<1x168x8xbf16>
+  %values = tile.stage %right[%c0] : !tile.smem<1x64x128xbf16, swizzle 128, panels 2> -> !tile.smem<1x64x128xbf16, swizzle 128, panels 2>
+  %first = tile.panel %values at 0 : !tile.smem<1x64x128xbf16, swizzle 128, panels 2> -> !tile.smem<1x64x64xbf16, swizzle 128>
+  %second = tile.panel %values at 1 : !tile.smem<1x64x128xbf16, swizzle 128, panels 2> -> !tile.smem<1x64x64xbf16, swizzle 128>
+  tile.elect cta {
+    tile.init_barrier %full[%c0] count 1 : !tile.barriers<1>
+    tile.fence_init
+    tile.expect %full[%c0] bytes 19072 : !tile.barriers<1>
+    tile.load_bulk %t[%from] to %table barrier %full[%c0] : !tile.global<bf16>, !tile.smem<1x168x8xbf16>, !tile.barriers<1>
+    tile.load_tile %b[%c0, %c0] to %first barrier %full[%c0] : !tile.smem<1x64x64xbf16, swizzle 128>, !tile.barriers<1>
+    tile.load_tile %b[%c64, %c0] to %second barrier %full[%c0] : !tile.smem<1x64x64xbf16, swizzle 128>, !tile.barriers<1>
+  }
+  tile.sync %c0 threads 128
+  tile.wait %full[%c0] parity %c0 : !tile.barriers<1>
+  %left = tile.hankel %table[%c40] : !tile.smem<1x168x8xbf16> -> !tile.smem<1x64x64xbf16, panels 8, pitch 8>
+  tile.fence_products
+  %sum = tile.product %left, %values trans_b : !tile.smem<1x64x64xbf16, panels 8, pitch 8>, !tile.smem<1x64x128xbf16, swizzle 128, panels 2> -> !tile.frag<64x128xf32>
+  tile.commit_products
+  %done = tile.wait_products 0 (%sum) : !tile.frag<64x128xf32> -> !tile.frag<64x128xf32>
+  tile.store_frag %done, %d[%last] stride %stride rows %c10 tail : !tile.frag<64x128xf32>, !tile.global<f32>
+  tile.return
+}
+"""
+
+
+def hankel(tool):
+    """Row 63 - r of the result is sum over c of h[r + c] b[c], for r from 10 on; blocks from the second on, of
+    which those from the sixth on are read."""
+    numbers = RANDOM.standard_normal(300).astype(np.float32)
+    place = 8 * np.arange(30)[:, None, None] + np.arange(8)[:, None] + np.arange(8)
+    table, b = to_bf16(numbers[place]), normal(64, 128)
+    d = np.full((64, 128), np.nan, np.float32)
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(HANKEL)
+        file.flush()
+        launch(ptx(tool, file.name, "sm_90a"), [d, table, Map(b, [64, 64], 128)], 128)
+    h = np.float64(from_bf16(to_bf16(numbers)))[8 * (1 + 5):]
+    expected = h[np.arange(64)[:, None] + np.arange(64)] @ np.float64(from_bf16(b))
+    check("hankel", d[53::-1], expected[10:], 1e-6)
+    if not np.isnan(d[54:]).all():
+        sys.exit("hankel: rows before the limit were stored")
+
+
 if __name__ == "__main__":
-    for case in (product, product80, attention):
+    for case in (product, product80, attention, hankel):
         case(sys.argv[1])
     for case in ((128, False, False), (128, True, True), (64, False, True), (64, True, False), (32, False, False),
                  (32, True, False), (0, False, False), (0, True, False)):

@@ -1,4 +1,5 @@
 // RUN: weft-opt --weft-lower-tile %s | FileCheck %s
+// RUN: weft-opt --weft-lower-tile %s | FileCheck %s --check-prefix=ITEMS
 // RUN: weft-opt --weft-lower-tile %S/Inputs/product.mlir | FileCheck %s --check-prefix=PRODUCT
 // RUN: weft-opt --weft-lower-tile=chip=sm_80 %S/Inputs/product80.mlir | FileCheck %s --check-prefix=OLD
 // RUN: not weft-opt --weft-lower-tile=chip=sm_80 %S/Inputs/product.mlir 2>&1 | FileCheck %s --check-prefix=REFUSED
@@ -17,6 +18,32 @@ tile.kernel @rows(%x: !tile.global<f32>, %y: !tile.global<f32>) threads 128 shar
   %rows = tile.load_rows %x[%offset] stride %stride rows %limit : !tile.global<f32> -> !tile.rows<64xf32>
   %sum = tile.quad add %rows : !tile.rows<64xf32> -> !tile.rows<64xf32>
   tile.store_rows %sum, %y[%offset] stride %stride rows %limit : !tile.rows<64xf32>, !tile.global<f32>
+  tile.return
+}
+
+// The counter is the module's own and starts at 0; who gets the largest number of a launch, items + CTAs - 1,
+// sets it back. Catches an atomic that only one block of threads sees (no "device"), and a number of items off by 1.
+// ITEMS: llvm.mlir.global internal @next_item_items(0 : i32) {addr_space = 1 : i32, alignment = 4 : i64} : i32
+// ITEMS-LABEL: llvm.func @items
+// ITEMS-DAG: %[[COUNTER:.*]] = llvm.mlir.addressof @next_item_items
+// ITEMS: %[[NUMBER:.*]] = llvm.atomicrmw add %[[COUNTER]], %{{.*}} syncscope("device") monotonic
+// ITEMS: nvvm.read.ptx.sreg.nctaid.x
+// ITEMS: llvm.icmp "eq" %[[NUMBER]], %
+// ITEMS: llvm.store %{{.*}}, %[[COUNTER]]
+// ITEMS: st.shared.b32 {{.*}}%[[NUMBER]]
+// ITEMS: ld.shared.b32
+// ITEMS: nvvm.shfl.sync {{.*}}idx
+tile.kernel @items(%x: !tile.global<i32>) threads 128 shared 1024 items 12 {
+  %c0 = arith.constant 0 : i32
+  %o = arith.constant 0 : i64
+  %cells = tile.cells : !tile.cells<1>
+  tile.elect {
+    %number = tile.next_item
+    tile.write %number, %cells[%c0] : !tile.cells<1>
+  }
+  tile.sync %c0 threads 128
+  %told = tile.read %cells[%c0] : !tile.cells<1>
+  tile.store %told, %x[%o] : i32, !tile.global<i32>
   tile.return
 }
 

@@ -82,6 +82,12 @@ def parse(text):
         code.append((guard, op, [operand.strip() for operand in operands]))
 
 
+def variables(text):
+    """{name: bytes} of the module's variables in global memory, which start at 0."""
+    found = re.findall(r"\.global \.align \d+ \.[a-z](\d+) (\w+)(?:\[(\d+)\])?(?: = 0)?;", text)
+    return {name: np.zeros(int(bits) // 8 * int(count or 1), np.uint8) for bits, name, count in found}
+
+
 class Barrier:
     def __init__(self, count):
         self.count = self.pending = count
@@ -104,9 +110,9 @@ class Warp:
 
 
 class Cta:
-    def __init__(self, text, arguments, cta, grid, threads, seed=0):
+    def __init__(self, text, arguments, cta, grid, threads, seed=0, memory=None):
         parameters, self.code, self.labels = parse(text)
-        self.arguments = dict(zip(parameters, arguments))
+        self.arguments = dict(zip(parameters, arguments)) | (memory or {})
         self.cta, self.grid, self.threads = cta, grid, threads
         self.shared = np.full(232448, 0xFF, np.uint8)  # NaN wherever nothing was written
         self.barriers, self.named, self.groups = {}, {}, {}
@@ -163,16 +169,19 @@ class Cta:
             raise Fault(f"shared access of {count} bytes at {address:#x}")
         return slice(address - SHARED_BASE, address - SHARED_BASE + count)
 
-    def run(self):
-        while any(warp.alive.any() for warp in self.warps):
-            moved = False
-            for i in self.random.permutation(len(self.warps)):
-                warp = self.warps[i]
-                while warp.alive.any() and self.step(warp):
-                    moved = True
-            if not moved:
-                where = [(w.number, self.code[w.pc[w.alive].min()][1]) for w in self.warps if w.alive.any()]
-                raise Fault(f"deadlock: {where}")
+    def take_turn(self):
+        """Each warp as far as it comes; False when all have ended."""
+        if not any(warp.alive.any() for warp in self.warps):
+            return False
+        moved = False
+        for i in self.random.permutation(len(self.warps)):
+            warp = self.warps[i]
+            while warp.alive.any() and self.step(warp):
+                moved = True
+        if not moved:
+            where = [(w.number, self.code[w.pc[w.alive].min()][1]) for w in self.warps if w.alive.any()]
+            raise Fault(f"deadlock: {where}")
+        return True
 
     def step(self, warp):
         """Runs one instruction; False when it must wait."""
@@ -218,7 +227,7 @@ class Cta:
                           "cp.async.wait", "ret")):
             return True
         for prefix, method in (("wgmma", "wgmma"), ("mbarrier", "mbarrier"), ("cp.async", "copy"), ("ldmatrix", "matrix"),
-                               ("stmatrix", "matrix"), ("mma", "mma"), ("shfl", "shuffle"), ("bar.", "sync")):
+                               ("stmatrix", "matrix"), ("mma", "mma"), ("shfl", "shuffle"), ("bar.", "sync"), ("atom.", "atomic")):
             if op.startswith(prefix):
                 return getattr(self, method)(warp, op, operands, lanes)
         if head in ("ld", "st"):
@@ -270,6 +279,18 @@ class Cta:
         if not store:
             for word, value in zip(words, values):
                 self.write(warp, word.strip(), value, lanes)
+        return True
+
+    def atomic(self, warp, op, operands, lanes):
+        if not op.endswith(".global.add.u32"):
+            raise Fault("an atomic that is not known here")
+        addresses, amounts = self.address(warp, operands[1]), self.read(warp, operands[2], "u32")
+        before = np.zeros(32, np.uint64)
+        for lane in np.flatnonzero(lanes):
+            data, at = self.place(int(addresses[lane]), 4)
+            before[lane] = int.from_bytes(data[at:at + 4].tobytes(), "little")
+            data[at:at + 4] = np.frombuffer((int(before[lane]) + int(amounts[lane])).to_bytes(4, "little"), np.uint8)
+        self.write(warp, operands[0], before, lanes)
         return True
 
     def shuffle(self, warp, op, operands, lanes):
@@ -330,6 +351,13 @@ class Cta:
     def copy(self, warp, op, operands, lanes):
         to = self.address(warp, operands[0], "u32")
         for lane in np.flatnonzero(lanes):
+            if op.startswith("cp.async.mbarrier"):  # this thread's copies have come
+                barrier = self.known(int(to[lane]))
+                if barrier.pending == 0:
+                    raise Fault("one arrival too many")
+                barrier.pending -= 1
+                barrier.settle()
+                continue
             if ".tensor" in op:
                 inner = [word.strip() for word in re.split(r"[{},]", operands[1].strip("[]")) if word.strip()]
                 tensor = self.arguments[self.name_of(int(self.read(warp, inner[0], "u64")[lane]))]
@@ -340,11 +368,13 @@ class Cta:
                 data, at = self.place(int(self.address(warp, operands[1])[lane]), 16)
                 self.shared[self.window(int(to[lane]), 16).start:][:count] = data[at:at + count]
             else:
-                size = int(self.read(warp, operands[3], "u32")[lane])
-                self.shared[self.window(int(to[lane]), 16)] = 0
+                whole, size = int(operands[2]), int(self.read(warp, operands[3], "u32")[lane])
+                if whole not in ((16,) if ".cg" in op else (4, 8, 16)) or size > whole:
+                    raise Fault(f"no cp.async of {size} of {whole} bytes")
+                self.shared[self.window(int(to[lane]), whole)] = 0
                 if size:
-                    data, at = self.place(int(self.address(warp, operands[1])[lane]), 16)
-                    self.shared[self.window(int(to[lane]), 16).start:][:size] = data[at:at + size]
+                    data, at = self.place(int(self.address(warp, operands[1])[lane]), whole)
+                    self.shared[self.window(int(to[lane]), whole).start:][:size] = data[at:at + size]
                 continue
             barrier = self.known(self.address(warp, operands[-1], "u32")[lane])
             barrier.bytes -= count
@@ -359,6 +389,8 @@ class Cta:
             raise Fault("a box must start at a multiple of 128 bytes")
         sizes = tensor.array.shape[::-1]
         size = tensor.array.itemsize
+        if start[0] * size % 16:
+            raise Fault("a box must start at a multiple of 16 bytes along the innermost dimension")
         if tensor.swizzle and tensor.box[0] * size > tensor.swizzle:
             raise Fault("a box row is wider than its swizzle")
         for number, index in enumerate(np.ndindex(*tensor.box[::-1])):
@@ -544,5 +576,11 @@ def arithmetic(parts, v, operands):
 
 
 def launch(text, arguments, threads, ctas=1, grid=None, seed=0):
-    for cta in range(ctas):
-        Cta(text, arguments, cta, grid or ctas, threads, seed + cta).run()
+    """CTAs in turns, so that each gets some of what a counter hands out."""
+    memory = variables(text)
+    running = [Cta(text, arguments, cta, grid or ctas, threads, seed + cta, memory) for cta in range(ctas)]
+    while running:
+        running = [cta for cta in running if cta.take_turn()]
+    for name, value in memory.items():
+        if value.any():
+            raise Fault(f"{name} is {value.view(np.uint32)} after the launch, so the next one does not start as this did")

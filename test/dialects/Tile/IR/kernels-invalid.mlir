@@ -23,10 +23,18 @@ tile.kernel @kernel_c3() threads 128 shared 0 items 0 {
 
 // -----
 
-// expected-error@+1 {{expects rings and barriers within 8192 bytes of shared memory, but they take 9216}}
+// expected-error@+1 {{expects rings, barriers and cells within 8192 bytes of shared memory, but they take 9216}}
 tile.kernel @kernel_c4() threads 128 shared 8192 items 1 {
   %r = tile.alloc : !tile.smem<1x64x64xbf16, swizzle 128>
   %b = tile.barriers : !tile.barriers<2>
+  tile.return
+}
+
+// -----
+
+tile.kernel @next_item_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  // expected-error@+1 {{expects one thread to do it}}
+  %n = tile.next_item
   tile.return
 }
 

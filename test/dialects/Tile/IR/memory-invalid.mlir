@@ -38,6 +38,26 @@ tile.kernel @slice_c2(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 1
 
 // -----
 
+tile.kernel @hankel_c1(%g: !tile.global<f32>) threads 128 shared 131072 items 1 {
+  %i = arith.constant 0 : i32
+  %r = tile.alloc : !tile.smem<1x312x16xbf16>
+  // expected-error@+1 {{expects one stage of bf16 in rows of 8 without swizzle}}
+  %p = tile.hankel %r[%i] : !tile.smem<1x312x16xbf16> -> !tile.smem<1x64x64xbf16, panels 8, pitch 8>
+  tile.return
+}
+
+// -----
+
+tile.kernel @hankel_c2(%g: !tile.global<f32>) threads 128 shared 131072 items 1 {
+  %i = arith.constant 0 : i32
+  %r = tile.alloc : !tile.smem<1x112x8xbf16>
+  // expected-error@+1 {{from at least 120 rows}}
+  %p = tile.hankel %r[%i] : !tile.smem<1x112x8xbf16> -> !tile.smem<1x64x64xbf16, panels 8, pitch 8>
+  tile.return
+}
+
+// -----
+
 tile.kernel @panel_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
   %i = arith.constant 0 : i32
   %o = arith.constant 0 : i64
@@ -99,6 +119,20 @@ tile.kernel @load_tile_c3(%g: !tile.global<f32>, %m: !tile.map) threads 128 shar
 
 // -----
 
+tile.kernel @load_tile_c4(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %b = tile.barriers : !tile.barriers<2>
+  %i = arith.constant 0 : i32
+  %two = arith.constant 2 : i32
+  %t = tile.alloc : !tile.smem<1x64x4xf32>
+  tile.elect {
+    // expected-error@+1 {{expects a first coordinate at a multiple of 16 bytes, but got 2 for 'f32'}}
+    tile.load_tile %m[%two, %i] to %t barrier %b[%i] : !tile.smem<1x64x4xf32>, !tile.barriers<2>
+  }
+  tile.return
+}
+
+// -----
+
 tile.kernel @load_bulk_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
   %b = tile.barriers : !tile.barriers<2>
   %i = arith.constant 0 : i32
@@ -115,10 +149,10 @@ tile.kernel @load_bulk_c2(%g: !tile.global<f32>, %m: !tile.map) threads 128 shar
   %b = tile.barriers : !tile.barriers<2>
   %i = arith.constant 0 : i32
   %o = arith.constant 0 : i64
-  %t = tile.alloc : !tile.smem<1x2x64xf32>
+  %t = tile.alloc : !tile.smem<1x2x64xf32, panels 2>
   tile.elect {
-    // expected-error@+1 {{expects one row of 'f32' without swizzle}}
-    tile.load_bulk %g[%o] to %t barrier %b[%i] : !tile.global<f32>, !tile.smem<1x2x64xf32>, !tile.barriers<2>
+    // expected-error@+1 {{expects one panel of 'f32' without swizzle}}
+    tile.load_bulk %g[%o] to %t barrier %b[%i] : !tile.global<f32>, !tile.smem<1x2x64xf32, panels 2>, !tile.barriers<2>
   }
   tile.return
 }
@@ -134,6 +168,30 @@ tile.kernel @load_bulk_c3(%g: !tile.global<f32>, %m: !tile.map) threads 128 shar
     // expected-error@+1 {{expects a multiple of 16 bytes, but got 248}}
     tile.load_bulk %g[%o] to %t barrier %b[%i] : !tile.global<f32>, !tile.smem<1x1x62xf32>, !tile.barriers<2>
   }
+  tile.return
+}
+
+// -----
+
+tile.kernel @copy_cols_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %b = tile.barriers : !tile.barriers<2>
+  %i = arith.constant 0 : i32
+  %o = arith.constant 0 : i64
+  %t = tile.alloc : !tile.smem<1x1x136xf32>
+  // expected-error@+1 {{expects one row of at most 128 f32 without swizzle}}
+  tile.copy_cols %g[%o] stride %o columns %i to %t barrier %b[%i] : !tile.global<f32>, !tile.smem<1x1x136xf32>, !tile.barriers<2>
+  tile.return
+}
+
+// -----
+
+tile.kernel @copy_cols_c2(%g: !tile.global<bf16>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %b = tile.barriers : !tile.barriers<2>
+  %i = arith.constant 0 : i32
+  %o = arith.constant 0 : i64
+  %t = tile.alloc : !tile.smem<1x1x64xf32>
+  // expected-error@+1 {{expects elements of f32, but got}}
+  tile.copy_cols %g[%o] stride %o columns %i to %t barrier %b[%i] : !tile.global<bf16>, !tile.smem<1x1x64xf32>, !tile.barriers<2>
   tile.return
 }
 
@@ -292,5 +350,15 @@ tile.kernel @read_cols_c2(%g: !tile.global<f32>, %m: !tile.map) threads 128 shar
   %t = tile.alloc : !tile.smem<1x1x16xf32>
   // expected-error@+1 {{expects as many elements as columns, 8}}
   %f = tile.read_cols %t : !tile.smem<1x1x16xf32> -> !tile.cols<8xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @write_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %i = arith.constant 0 : i32
+  %t = tile.cells : !tile.cells<1>
+  // expected-error@+1 {{expects one thread to do it}}
+  tile.write %i, %t[%i] : !tile.cells<1>
   tile.return
 }

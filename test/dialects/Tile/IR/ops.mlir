@@ -29,6 +29,9 @@ tile.kernel @ops(%g: !tile.global<bf16>, %f: !tile.global<f32>, %m: !tile.map) t
   %h = tile.slice %t[%i] : !tile -> !half
   // CHECK: tile.panel %{{.*}} at 1 : {{.*}} -> {{(!tile.smem)?}}<1x128x64xbf16, swizzle 128>
   %p = tile.panel %t at 1 : !tile -> !tile.smem<1x128x64xbf16, swizzle 128>
+  %blocks = tile.alloc : !tile.smem<1x312x8xbf16>
+  // CHECK: tile.hankel %{{.*}}[%{{.*}}] : {{(!tile.smem)?}}<1x312x8xbf16> -> {{(!tile.smem)?}}<1x64x64xbf16, panels 8, pitch 8>
+  %hankel = tile.hankel %blocks[%i] : !tile.smem<1x312x8xbf16> -> !tile.smem<1x64x64xbf16, panels 8, pitch 8>
   // CHECK: tile.elect cta {
   tile.elect cta {
     // CHECK: tile.init_barrier %{{.*}}[%{{.*}}] count 1 : {{(!tile.barriers)?}}<2>
@@ -49,6 +52,8 @@ tile.kernel @ops(%g: !tile.global<bf16>, %f: !tile.global<f32>, %m: !tile.map) t
     // CHECK: tile.load_bulk %{{.*}}[%{{.*}}] to %{{.*}} barrier %{{.*}}[%{{.*}}] : {{(!tile.global)?}}<f32>, {{(!tile.smem)?}}<1x1x128xf32>, {{(!tile.barriers)?}}<2>
     tile.load_bulk %f[%o] to %row barrier %b[%i] : !tile.global<f32>, !tile.smem<1x1x128xf32>, !tile.barriers<2>
   }
+  // CHECK: tile.copy_cols %{{.*}}[%{{.*}}] stride %{{.*}} columns %{{.*}} to %{{.*}} barrier %{{.*}}[%{{.*}}] : {{(!tile.global)?}}<f32>, {{(!tile.smem)?}}<1x1x128xf32>, {{(!tile.barriers)?}}<2>
+  tile.copy_cols %f[%o] stride %o columns %i to %row barrier %b[%i] : !tile.global<f32>, !tile.smem<1x1x128xf32>, !tile.barriers<2>
   // CHECK: tile.wait %{{.*}}[%{{.*}}] parity %{{.*}} : {{(!tile.barriers)?}}<2>
   tile.wait %b[%i] parity %i : !tile.barriers<2>
   // CHECK: tile.arrive %{{.*}}[%{{.*}}] : {{(!tile.barriers)?}}<2>
@@ -101,8 +106,12 @@ tile.kernel @ops(%g: !tile.global<bf16>, %f: !tile.global<f32>, %m: !tile.map) t
   %lf = tile.load_frag %g[%o] stride %o rows %i : !tile.global<bf16> -> !acc
   // CHECK: tile.store_frag %{{.*}}, %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} : {{(!tile.frag)?}}<64x128xf32>, {{(!tile.global)?}}<bf16>
   tile.store_frag %lf, %g[%o] stride %o rows %i : !acc, !tile.global<bf16>
+  // CHECK: tile.store_frag %{{.*}}, %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} tail : {{(!tile.frag)?}}<64x128xf32>, {{(!tile.global)?}}<bf16>
+  tile.store_frag %lf, %g[%o] stride %o rows %i tail : !acc, !tile.global<bf16>
   // CHECK: tile.load_rows %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} : {{(!tile.global)?}}<f32> -> {{(!tile.rows)?}}<64xf32>
   %lr = tile.load_rows %f[%o] stride %o rows %i : !tile.global<f32> -> !tile.rows<64xf32>
+  // CHECK: tile.load_rows %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} tail : {{(!tile.global)?}}<f32> -> {{(!tile.rows)?}}<64xf32>
+  %lt = tile.load_rows %f[%o] stride %o rows %i tail : !tile.global<f32> -> !tile.rows<64xf32>
   // CHECK: tile.store_rows %{{.*}}, %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} : {{(!tile.rows)?}}<64xf32>, {{(!tile.global)?}}<f32>
   tile.store_rows %lr, %f[%o] stride %o rows %i : !tile.rows<64xf32>, !tile.global<f32>
   // CHECK: tile.load_cols %{{.*}}[%{{.*}}] stride %{{.*}} columns %{{.*}} : {{(!tile.global)?}}<f32> -> {{(!tile.cols)?}}<128xf32>
@@ -111,6 +120,16 @@ tile.kernel @ops(%g: !tile.global<bf16>, %f: !tile.global<f32>, %m: !tile.map) t
   %ls = tile.load %f[%o] : !tile.global<f32> -> f32
   // CHECK: tile.store %{{.*}}, %{{.*}}[%{{.*}}] : f32, {{(!tile.global)?}}<f32>
   tile.store %ls, %f[%o] : f32, !tile.global<f32>
+  // CHECK: tile.cells : {{(!tile.cells)?}}<3>
+  %cells = tile.cells : !tile.cells<3>
+  tile.elect {
+    // CHECK: tile.next_item
+    %next = tile.next_item
+    // CHECK: tile.write %{{.*}}, %{{.*}}[%{{.*}}] : {{(!tile.cells)?}}<3>
+    tile.write %next, %cells[%i] : !tile.cells<3>
+  }
+  // CHECK: tile.read %{{.*}}[%{{.*}}] : {{(!tile.cells)?}}<3>
+  %told = tile.read %cells[%i] : !tile.cells<3>
   // CHECK: tile.splat %{{.*}} : f32 -> {{(!tile.rows)?}}<64xf32>
   %sp = tile.splat %ls : f32 -> !tile.rows<64xf32>
   // CHECK: tile.specialize producer 24 {

@@ -104,6 +104,12 @@ func.func private @type(!tile.barriers<0>)
 
 // -----
 
+// Cells.
+// expected-error@+1 {{expects 1 to 256 cells}}
+func.func private @type(!tile.cells<257>)
+
+// -----
+
 // Globals.
 // expected-error@+1 {{expects elements of bf16, f32 or i32}}
 func.func private @type(!tile.global<f64>)

@@ -121,6 +121,59 @@ tile.kernel @sum(%o: !tile.global<f32>, %a: !tile.map, %b: !tile.map) threads 25
 }
 )mlir";
 
+/// out[item] = item + 1, of seven items: a thread of warpgroup 0 asks for them and tells warpgroup 1.
+inline const char *kItems = R"mlir(
+!bars = !tile.barriers<2>
+!cell = !tile.cells<1>
+tile.kernel @items(%o: !tile.global<i32>) threads 256 shared 4096 items 7 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c7 = arith.constant 7 : i32
+  %cell = tile.cells : !cell
+  %b = tile.barriers : !bars
+  tile.elect cta {
+    tile.init_barrier %b[%c0] count 1 : !bars
+    tile.init_barrier %b[%c1] count 4 : !bars
+    tile.fence_init
+  }
+  tile.sync %c0 threads 256
+  tile.specialize producer 24 {
+    tile.elect {
+      %end = scf.while (%p = %c1) : (i32) -> i32 {
+        %number = tile.next_item
+        tile.wait %b[%c1] parity %p : !bars
+        tile.write %number, %cell[%c0] : !cell
+        tile.arrive %b[%c0] : !bars
+        %more = arith.cmpi slt, %number, %c7 : i32
+        %flip = arith.xori %p, %c1 : i32
+        scf.condition(%more) %flip : i32
+      } do {
+      ^bb0(%p: i32):
+        scf.yield %p : i32
+      }
+    }
+  } consumers 240 {
+    %end = scf.while (%p = %c0) : (i32) -> i32 {
+      tile.wait %b[%c0] parity %p : !bars
+      %number = tile.read %cell[%c0] : !cell
+      tile.arrive %b[%c1] : !bars
+      %more = arith.cmpi slt, %number, %c7 : i32
+      scf.if %more {
+        %place = arith.extsi %number : i32 to i64
+        %next = arith.addi %number, %c1 : i32
+        tile.store %next, %o[%place] : i32, !tile.global<i32>
+      }
+      %flip = arith.xori %p, %c1 : i32
+      scf.condition(%more) %flip : i32
+    } do {
+    ^bb0(%p: i32):
+      scf.yield %p : i32
+    }
+  }
+  tile.return
+}
+)mlir";
+
 /// Operands of kPipeline and what it should give.
 struct PipelineData {
   static constexpr size_t kItems = 3, kDepth = 320, kRows = kItems * 64;

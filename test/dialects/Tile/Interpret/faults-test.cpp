@@ -149,6 +149,48 @@ TEST(TileFaults, EndsWhileACopyIsUnderWay) {
 }
 
 //===----------------------------------------------------------------------===//
+// Numbers of items
+//===----------------------------------------------------------------------===//
+
+/// Runs `text`, made from kItems, under many schedules. Each ends well with the right numbers where `name` is
+/// empty; else none does, and some name that fault.
+void runItems(const std::string &text, std::string_view name) {
+  Parsed parsed(text);
+  ASSERT_TRUE(parsed.module);
+  bool named = name.empty();
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Buffer out = Buffer::poisoned(Element::I32, 7);
+    absl::Status status = interpretTile(parsed.kernel, {{&out}, {}},
+                                        {seed, Effects::Random, 1 + static_cast<int64_t>(seed % 9)});
+    bool right = status.ok() && out.integers == std::vector<int32_t>{1, 2, 3, 4, 5, 6, 7};
+    EXPECT_EQ(right, name.empty()) << name << ", seed " << seed << ": " << status.message();
+    named |= absl::StartsWith(status.message(), absl::string_view(name.data(), name.size()));
+  }
+  EXPECT_TRUE(named) << name;
+}
+
+const std::string kTold = "      tile.wait %b[%c0] parity %p : !bars\n";
+const std::string kRead = "      %number = tile.read %cell[%c0] : !cell\n";
+const std::string kGiveBack = "      tile.arrive %b[%c1] : !bars\n";
+
+TEST(TileItems, EachIsDoneOnceWhoeverGetsIt) { runItems(kItems, ""); }
+
+TEST(TileItems, ReadBeforeTheyAreTold) { runItems(with(kItems, kTold, ""), kMissingWait); }
+
+TEST(TileItems, WrittenOverBeforeTheyAreRead) {
+  runItems(with(kItems, "        tile.wait %b[%c1] parity %p : !bars\n", ""), kEarlyRelease);
+  runItems(with(with(kItems, kGiveBack, ""), kRead, kGiveBack + kRead), kEarlyRelease);
+}
+
+// The counter would not be 0 in the next launch.
+TEST(TileItems, AskedForTooOftenOrTooSeldom) {
+  runItems(with(kItems, "        %number = tile.next_item\n",
+                "        %lost = tile.next_item\n        %number = tile.next_item\n"),
+           kItemsLeft);
+  runItems(with(kItems, "%c7 = arith.constant 7", "%c7 = arith.constant 0"), kItemsLeft);
+}
+
+//===----------------------------------------------------------------------===//
 // The order of effects
 //===----------------------------------------------------------------------===//
 

@@ -294,6 +294,96 @@ TEST(TileInterpret, RefusesBulkCopiesFromBetweenUnits) {
   EXPECT_TRUE(absl::StartsWith(status.message(), "misaligned")) << status.message();
 }
 
+/// A box of f32 whose first column is the number in %n.
+const char *kBox = R"mlir(
+!box = !tile.smem<1x8x4xf32>
+!one = !tile.barriers<1>
+tile.kernel @box(%n: !tile.global<i32>, %out: !tile.global<f32>, %map: !tile.map) threads 128 shared 4096 items 1 {
+  %c0 = arith.constant 0 : i32
+  %w0 = arith.constant 0 : i64
+  %first = tile.load %n[%w0] : !tile.global<i32> -> i32
+  %box = tile.alloc : !box
+  %full = tile.barriers : !one
+  tile.elect cta {
+    tile.init_barrier %full[%c0] count 1 : !one
+    tile.fence_init
+  }
+  tile.sync %c0 threads 128
+  tile.elect cta {
+    tile.expect %full[%c0] bytes 128 : !one
+    tile.load_tile %map[%first, %c0] to %box barrier %full[%c0] : !box, !one
+  }
+  tile.wait %full[%c0] parity %c0 : !one
+  tile.return
+}
+)mlir";
+
+// Mutation: a box from wherever its tensor has elements, which faults on the device.
+TEST(TileInterpret, RefusesBoxesFromBetweenUnits) {
+  Parsed parsed(kBox);
+  ASSERT_TRUE(parsed.module);
+  Buffer x = Buffer::of(Element::F32, drawNumbers(5, 96)), out = Buffer::poisoned(Element::F32, 1);
+  TensorMap map{&x, 0, {12, 8}, {12}, {4, 8}, 0};
+  for (int32_t first : {0, 1, 3, 4, 8}) {
+    Buffer n = Buffer::of({first});
+    absl::Status status = interpretTile(parsed.kernel, {{&n, &out}, {map}}, {});
+    EXPECT_EQ(status.ok(), first % 4 == 0) << first << ": " << status.message();
+    EXPECT_EQ(absl::StartsWith(status.message(), "misaligned"), first % 4 != 0) << status.message();
+  }
+}
+
+/// Every third number from the second on, five of eight, through shared memory.
+const char *kStrided = R"mlir(
+!row = !tile.smem<1x1x8xf32>
+!one = !tile.barriers<1>
+tile.kernel @strided(%x: !tile.global<f32>, %out: !tile.global<f32>) threads 128 shared 4096 items 1 {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c5 = arith.constant 5 : i32
+  %w0 = arith.constant 0 : i64
+  %w1 = arith.constant 1 : i64
+  %w3 = arith.constant 3 : i64
+  %w8 = arith.constant 8 : i64
+  %row = tile.alloc : !row
+  %full = tile.barriers : !one
+  tile.elect cta {
+    tile.init_barrier %full[%c0] count 128 : !one
+    tile.fence_init
+  }
+  tile.sync %c0 threads 128
+  tile.copy_cols %x[%w1] stride %w3 columns %c5 to %row barrier %full[%c0] : !tile.global<f32>, !row, !one
+  tile.wait %full[%c0] parity %c0 : !one
+  %cols = tile.read_cols %row : !row -> !tile.cols<8xf32>
+  %frag = tile.map (%cols : !tile.cols<8xf32>) {
+  ^bb0(%v: f32):
+    tile.yield %v : f32
+  } -> !tile.frag<64x8xf32>
+  tile.store_frag %frag, %out[%w0] stride %w8 rows %c1 : !tile.frag<64x8xf32>, !tile.global<f32>
+  tile.return
+}
+)mlir";
+
+// Mutation: neighbours for strided elements, elements read beyond the limit.
+TEST(TileInterpret, CopiesStridedElements) {
+  Parsed parsed(kStrided);
+  ASSERT_TRUE(parsed.module);
+  Buffer x = Buffer::of(Element::F32, drawNumbers(5, 14)), out = Buffer::poisoned(Element::F32, 8);
+  for (Effects effects : kAllEffects) {
+    absl::Status status = interpretTile(parsed.kernel, {{&x, &out}, {}}, {1, effects, 1, true});
+    ASSERT_TRUE(status.ok()) << status.message();
+    for (size_t column = 0; column < 8; ++column)
+      EXPECT_EQ(out.values[column], column < 5 ? x.values[1 + 3 * column] : 0);
+  }
+}
+
+TEST(TileInterpret, FindsStridedElementsThatAreNotWaitedFor) {
+  Parsed parsed(with(kStrided, "tile.wait %full[%c0] parity %c0 : !one\n", "\n"));
+  ASSERT_TRUE(parsed.module);
+  Buffer x = Buffer::of(Element::F32, drawNumbers(5, 14)), out = Buffer::poisoned(Element::F32, 8);
+  for (Effects effects : kAllEffects)
+    EXPECT_FALSE(interpretTile(parsed.kernel, {{&x, &out}, {}}, {1, effects, 1, true}).ok());
+}
+
 /// Two rows through one place in shared memory: all threads read it, then let it be filled again.
 const char *kRefill = R"mlir(
 !row = !tile.smem<1x1x64xf32>

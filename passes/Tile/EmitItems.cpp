@@ -1,0 +1,61 @@
+//===- EmitItems.cpp - Numbers of items, and cells ------------------------===//
+
+#include "passes/Tile/Emitter.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace weft::tile {
+
+constexpr unsigned kGlobalSpace = 1;
+
+Value KernelEmitter::itemCounter() {
+  std::string name = ("next_item_" + kernel.getSymName()).str();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    LLVM::GlobalOp::create(builder, loc, builder.getI32Type(), /*isConstant=*/false, LLVM::Linkage::Internal,
+                           name, builder.getI32IntegerAttr(0), /*alignment=*/4, kGlobalSpace);
+  }
+  return LLVM::AddressOfOp::create(builder, loc,
+                                   LLVM::LLVMPointerType::get(builder.getContext(), kGlobalSpace), name);
+}
+
+/// Each CTA fetches one number that is no item: the largest of a launch is items + CTAs - 1.
+void KernelEmitter::emit(NextItemOp op) {
+  Value counter = itemCounter();
+  Value number = LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add, counter, i32(1),
+                                           LLVM::AtomicOrdering::monotonic, StringRef("device"));
+  Value ctas = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
+  Value largest = add(ctas, i32(static_cast<int64_t>(kernel.getItems()) - 1));
+  Value last = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, number, largest);
+  auto branch = scf::IfOp::create(builder, loc, last, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(branch.thenYield());
+    LLVM::StoreOp::create(builder, loc, i32(0), counter);
+  }
+  set(op, {number});
+}
+
+Value KernelEmitter::cellAddress(Value cells, Value index) { return add(one(cells), shift(one(index), -2)); }
+
+void KernelEmitter::emit(WriteOp op) {
+  assembly("st.shared.b32 [$0], $1;", "r,r", {cellAddress(op.getCells(), op.getIndex()), one(op.getValue())},
+           {});
+}
+
+/// From lane 0, so that ptxas knows it is the same in a warp.
+void KernelEmitter::emit(ReadOp op) {
+  Type type = builder.getI32Type();
+  Value number =
+      assembly("ld.shared.b32 $0, [$1];", "=r,r", {cellAddress(op.getCells(), op.getIndex())}, {type})
+          .front();
+  set(op, {NVVM::ShflOp::create(builder, loc, type, i32(-1), number, i32(0), i32(31), NVVM::ShflKind::idx,
+                                UnitAttr())});
+}
+
+} // namespace weft::tile
