@@ -15,6 +15,8 @@ public:
   std::string of(KernelOp kernel) {
     attribute(kernel.getRows());
     stream << kernel.getChunks() << ";";
+    if (Attribute form = kernel->getAttr("weft.form")) // of attention (Gpu/Attend.h)
+      attribute(form);
     for (BlockArgument argument : kernel.getBody().front().getArguments())
       define(argument);
     for (Operation &op : kernel.getBody().front())

@@ -12,6 +12,55 @@ namespace weft {
 
 tile::KernelOp AttendTile::kernel() { return *module->getOps<tile::KernelOp>().begin(); }
 
+std::string readForm(StringRef text, AttendOptions &options) {
+  const std::pair<StringRef, bool AttendOptions::*> flags[] = {
+      {"producer", &AttendOptions::producer}, {"overlap", &AttendOptions::overlap},
+      {"turns", &AttendOptions::turns},       {"columns", &AttendOptions::columns},
+      {"deal", &AttendOptions::deal},         {"early", &AttendOptions::early}};
+  struct Size {
+    StringRef name;
+    int64_t AttendOptions::*at;
+    std::initializer_list<int64_t> allowed;
+  };
+  const Size sizes[] = {{"groups", &AttendOptions::groups, {1, 2, 3}},
+                        {"block", &AttendOptions::block, {32, 64, 128}},
+                        {"stages", &AttendOptions::stages, {2, 4, 8}},
+                        {"own", &AttendOptions::own, {1, 2}}};
+  SmallVector<StringRef> parts;
+  text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef part : parts) {
+    auto [name, given] = part.split('=');
+    int64_t number = -1;
+    if (given.getAsInteger(10, number))
+      return ("'" + part + "': expected NAME=NUMBER").str();
+    auto flag = llvm::find_if(flags, [&, name = name](auto &flag) { return flag.first == name; });
+    auto size = llvm::find_if(sizes, [&, name = name](auto &size) { return size.name == name; });
+    if (flag != std::end(flags) && (number == 0 || number == 1))
+      options.*(flag->second) = number == 1;
+    else if (size != std::end(sizes) && llvm::is_contained(size->allowed, number))
+      options.*(size->at) = number;
+    else
+      return ("'" + part +
+              "': expected producer, overlap, turns, columns, deal or early = 0 or 1; groups = 1 to 3; block "
+              "= 32, 64 or 128; stages = 2, 4 or 8; own = 1 or 2")
+          .str();
+  }
+  return "";
+}
+
+FailureOr<AttendOptions> formOf(KernelOp kernel) {
+  AttendOptions options = AttendOptions::fastest();
+  if (auto text = kernel->getAttrOfType<StringAttr>(kFormAttr))
+    if (std::string problem = readForm(text, options); !problem.empty())
+      return kernel.emitOpError("has a form that can't be read: ") << problem;
+  return options;
+}
+
+static void setRegisters(AttendTiling &tiling) {
+  if (tiling.groups == 3)
+    tiling.registers = 160;
+}
+
 /// Tiles whose registers ptxas keeps without spilling: 65,536 a CTA.
 static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, const AttendOptions &options) {
   AttendTiling tiling;
@@ -21,10 +70,13 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
     tiling.block = p.pass == AttendPass::KeyValue && p.channel > 64 ? 32 : 64;
     return tiling;
   }
+  bool narrow = p.channel == 64, keys = p.pass == AttendPass::KeyValue;
   tiling.producer = options.producer;
   tiling.overlap = options.overlap && options.producer;
   tiling.turns = options.turns && options.producer && options.overlap && p.pass == AttendPass::Forward;
-  bool narrow = p.channel == 64;
+  tiling.columns = options.columns && options.producer && keys;
+  tiling.deal = options.deal && options.producer;
+  tiling.early = options.early && keys;
   switch (p.pass) {
   case AttendPass::Forward:
     tiling.groups = narrow ? 3 : 2, tiling.block = 128;
@@ -33,12 +85,35 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
     tiling.groups = 2, tiling.block = narrow ? 128 : 64;
     break;
   case AttendPass::KeyValue:
-    tiling.groups = 2, tiling.block = narrow ? 64 : 32;
+    // With 128 channels the sums leave no registers for products of the block before.
+    tiling.groups = 2, tiling.block = narrow ? 64 : options.producer ? 64 : 32;
+    tiling.stages = options.producer ? 4 : 2;
+    tiling.overlap &= narrow || options.block == 32;
+    tiling.ownStages = options.producer && narrow ? 2 : 1;
     break;
   }
-  if (tiling.groups == 3)
-    tiling.producerRegisters = 32, tiling.registers = 160;
+  auto choose = [](int64_t &size, int64_t wanted) { size = wanted ? wanted : size; };
+  choose(tiling.groups, options.groups);
+  choose(tiling.block, options.block);
+  choose(tiling.stages, options.stages);
+  if (options.producer)
+    choose(tiling.ownStages, options.own);
+  setRegisters(tiling);
   return tiling;
+}
+
+rt::AttendTiles attendTiles(int64_t channel, const GpuTarget &target) {
+  if (channel != 64 && channel != 128)
+    return {};
+  auto tiling = [&](AttendPass pass) {
+    AttendProblem problem;
+    problem.pass = pass;
+    problem.channel = channel;
+    return tilingOf(problem, target, AttendOptions::fastest());
+  };
+  AttendTiling keys = tiling(AttendPass::KeyValue);
+  return {tiling(AttendPass::Forward).block, tiling(AttendPass::Query).block, keys.block,
+          keys.groups * AttendKernel::kRows};
 }
 
 std::string whyNoAttendTile(KernelOp kernel, const GpuTarget &target) {
@@ -52,7 +127,10 @@ std::optional<int64_t> attendItems(KernelOp kernel, const GpuTarget &target) {
   auto problem = readAttend(kernel, target, why);
   if (!problem)
     return std::nullopt;
-  return AttendKernel::itemCount(*problem, tilingOf(*problem, target, {}));
+  FailureOr<AttendOptions> options = formOf(kernel);
+  if (failed(options))
+    return std::nullopt;
+  return AttendKernel::itemCount(*problem, tilingOf(*problem, target, *options));
 }
 
 FailureOr<AttendTile> buildAttendTile(KernelOp kernel, const GpuTarget &target,

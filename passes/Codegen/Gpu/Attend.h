@@ -11,6 +11,7 @@
 #include "dialects/Weft/Weft.h"
 #include "passes/Tile/GpuTarget.h"
 #include "runtime/Executable.h"
+#include "runtime/control/ExecutedWork.h"
 
 #include "mlir/IR/OwningOpRef.h"
 
@@ -28,10 +29,30 @@ struct AttendOptions {
   bool overlap = false;
   /// Warpgroups take turns at issuing products (forward, with `overlap` and `producer`).
   bool turns = false;
+  /// Log-sums and row dots come with their block of queries (keys and values, with `producer`).
+  bool columns = false;
+  /// Items go to whichever block of threads is free (with `producer`), not by a fixed rule.
+  bool deal = false;
+  /// dv's products are issued before ds is known (keys and values).
+  bool early = false;
+  /// Sizes of tiles, 0 for the pass's own: warpgroups of 64 rows, rows of a streamed
+  /// block, blocks on their way (powers of two), items whose own tensors are there
+  /// or on their way (with `producer`).
+  int64_t groups = 0, block = 0, stages = 0, own = 0;
 
   /// The form that kernels of sm_90a are compiled in; sm_80 has one form alone.
-  static AttendOptions fastest() { return {true, true, true}; }
+  static AttendOptions fastest() { return {true, true, true, true, true, true}; }
 };
+
+/// The attribute of a kernel that changes its form: "early=0,block=64". Names are those
+/// of AttendOptions; what is not named stays as the fastest has it.
+inline constexpr llvm::StringLiteral kFormAttr = "weft.form";
+
+/// Reads such a list into `options`; empty, or what is wrong with it.
+std::string readForm(llvm::StringRef text, AttendOptions &options);
+
+/// The form that `kernel` asks for. A list that can't be read is an error at the kernel.
+llvm::FailureOr<AttendOptions> formOf(KernelOp kernel);
 
 /// A kernel on tiles and how it is started.
 struct AttendTile {
@@ -56,9 +77,12 @@ llvm::FailureOr<AttendTile> buildAttendTile(KernelOp kernel, const GpuTarget &ta
 /// Work items of the tile kernel for `kernel`; none where there is no such kernel.
 std::optional<int64_t> attendItems(KernelOp kernel, const GpuTarget &target);
 
-/// The whole way to PTX. Safe to call from several threads, also on kernels of
-/// one module: the kernel is copied into a context of its own.
-llvm::FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target,
-                                          const AttendOptions &options = AttendOptions::fastest());
+/// How the kernels of heads of `channel` go over pairs; the CPU's way where there are
+/// no tiles for them.
+rt::AttendTiles attendTiles(int64_t channel, const GpuTarget &target);
+
+/// The whole way to PTX, in the form that the kernel asks for. Safe to call from several
+/// threads, also on kernels of one module: the kernel is copied into a context of its own.
+llvm::FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target);
 
 } // namespace weft

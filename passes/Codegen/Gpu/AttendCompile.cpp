@@ -1,6 +1,7 @@
-//===- AttendCompile.cpp - The whole way of attention to PTX --------------===//
+//===- AttendCompile.cpp - The whole way of kernels on tiles to PTX -------===//
 #include "passes/Codegen/Codegen.h"
 #include "passes/Codegen/Gpu/Attend.h"
+#include "passes/Codegen/Gpu/Pattern.h"
 #include "passes/Tile/Lower.h"
 
 #include "mlir/Parser/Parser.h"
@@ -9,7 +10,9 @@ using namespace mlir;
 
 namespace weft {
 
-FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target, const AttendOptions &options) {
+/// The kernel that `build` makes of a copy in a context of its own.
+static FailureOr<rt::Kernel> compileTiles(KernelOp kernel, const GpuTarget &target,
+                                          function_ref<FailureOr<AttendTile>(KernelOp)> build) {
   DialectRegistry registry;
   registerWeftDialects(registry);
   tile::registerTileDialects(registry);
@@ -28,7 +31,7 @@ FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target, co
   auto copy = parseSourceString<ModuleOp>(text, &context);
   if (!copy)
     return fail("copy");
-  auto tile = buildAttendTile(*copy->getOps<KernelOp>().begin(), target, options);
+  auto tile = build(*copy->getOps<KernelOp>().begin());
   if (failed(tile))
     return fail("tiles");
   auto module = lowerTileToLLVM(tile->kernel(), target);
@@ -45,6 +48,17 @@ FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target, co
   result.launch = {static_cast<uint32_t>(tile->threads), static_cast<uint32_t>(tile->sharedBytes),
                    std::move(tile->maps)};
   return result;
+}
+
+FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target) {
+  FailureOr<AttendOptions> options = formOf(kernel);
+  if (failed(options))
+    return failure();
+  return compileTiles(kernel, target, [&](KernelOp copy) { return buildAttendTile(copy, target, *options); });
+}
+
+FailureOr<rt::Kernel> compilePattern(KernelOp kernel, const GpuTarget &target) {
+  return compileTiles(kernel, target, [&](KernelOp copy) { return buildPatternTile(copy, target); });
 }
 
 } // namespace weft

@@ -27,12 +27,10 @@ Value Emitter::add(Value x, int64_t y) { return add(x, constantLike(*this, x, y)
 Value Emitter::sub(Value x, Value y) { return arith::SubIOp::create(b, loc, x, y); }
 Value Emitter::mul(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
 Value Emitter::mul(Value x, int64_t y) { return mul(x, constantLike(*this, x, y)); }
-Value Emitter::div(Value x, int64_t y) {
-  return arith::DivUIOp::create(b, loc, x, constantLike(*this, x, y));
-}
-Value Emitter::rem(Value x, int64_t y) {
-  return arith::RemUIOp::create(b, loc, x, constantLike(*this, x, y));
-}
+Value Emitter::div(Value x, Value y) { return arith::DivUIOp::create(b, loc, x, y); }
+Value Emitter::div(Value x, int64_t y) { return div(x, constantLike(*this, x, y)); }
+Value Emitter::rem(Value x, Value y) { return arith::RemUIOp::create(b, loc, x, y); }
+Value Emitter::rem(Value x, int64_t y) { return rem(x, constantLike(*this, x, y)); }
 Value Emitter::min(Value x, Value y) { return arith::MinSIOp::create(b, loc, x, y); }
 Value Emitter::max(Value x, Value y) { return arith::MaxSIOp::create(b, loc, x, y); }
 Value Emitter::compare(arith::CmpIPredicate predicate, Value x, Value y) {
@@ -72,6 +70,21 @@ void Emitter::loop(Value from, Value to, function_ref<void(Value)> body) {
     body(at);
     return Values{};
   });
+}
+
+Values Emitter::loopBelow(Value limit, ValueRange start, function_ref<Value(ValueRange)> next, Body body) {
+  SmallVector<Type> types{limit.getType()};
+  llvm::append_range(types, start.getTypes());
+  auto loop = scf::WhileOp::create(b, loc, types, start);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Location> locations(types.size(), loc);
+  Block *before = b.createBlock(&loop.getBefore(), {}, start.getTypes(), ArrayRef(locations).drop_front());
+  Values found{next(before->getArguments())};
+  llvm::append_range(found, before->getArguments());
+  scf::ConditionOp::create(b, loc, less(found.front(), limit), found);
+  Block *after = b.createBlock(&loop.getAfter(), {}, types, locations);
+  scf::YieldOp::create(b, loc, body(after->getArgument(0), after->getArguments().drop_front()));
+  return Values(llvm::drop_begin(loop.getResults()));
 }
 
 void Emitter::when(Value condition, function_ref<void()> body) {

@@ -30,8 +30,10 @@ public:
   mlir::Value sub(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, mlir::Value y);
   mlir::Value mul(mlir::Value x, int64_t y);
-  mlir::Value div(mlir::Value x, int64_t y); // of x >= 0
-  mlir::Value rem(mlir::Value x, int64_t y); // of x >= 0
+  mlir::Value div(mlir::Value x, mlir::Value y); // of x >= 0
+  mlir::Value div(mlir::Value x, int64_t y);
+  mlir::Value rem(mlir::Value x, mlir::Value y); // of x >= 0
+  mlir::Value rem(mlir::Value x, int64_t y);
   mlir::Value min(mlir::Value x, mlir::Value y);
   mlir::Value max(mlir::Value x, mlir::Value y);
   mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x, mlir::Value y);
@@ -58,6 +60,9 @@ public:
   /// number = from, from + step, ... below `to`.
   Values loop(mlir::Value from, mlir::Value to, mlir::Value step, mlir::ValueRange start, Body body);
   void loop(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value)> body);
+  /// number = next(values), values = body(number, values), while `number` is below `limit`.
+  Values loopBelow(mlir::Value limit, mlir::ValueRange start,
+                   llvm::function_ref<mlir::Value(mlir::ValueRange)> next, Body body);
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   /// `body`'s values where the condition holds, else `otherwise`.
   Values when(mlir::Value condition, llvm::function_ref<Values()> body, mlir::ValueRange otherwise);

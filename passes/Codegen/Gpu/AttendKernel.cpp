@@ -9,12 +9,15 @@ constexpr int64_t kWarpgroup = tile::KernelOp::kWarpgroupThreads;
 constexpr int64_t kSharedLimit = 227 * 1024, kSharedLimitSm80 = 163 * 1024; // of a CTA
 
 AttendKernel::AttendKernel(Location loc, const AttendProblem &problem, const AttendTiling &tiling,
-                           std::vector<int> own, std::vector<int> streamed)
+                           std::vector<int> own, std::vector<int> streamed, std::vector<int> companions)
     : p(problem), tiling(tiling), e(OpBuilder(loc.getContext()), loc, tiling.synchronous) {
   for (int operand : own)
     ownTensors.push_back({operand, {}, {}});
   for (int operand : streamed)
     streamedTensors.push_back({operand, {}, {}});
+  if (this->tiling.columns)
+    for (int operand : companions)
+      companionTensors.push_back({operand, {}, {}});
   makeKernel(loc);
 }
 
@@ -61,9 +64,9 @@ Value AttendKernel::addMap(int operand, int64_t rows) {
 // Shared memory and barriers
 //===----------------------------------------------------------------------===//
 
-// Barriers: own full, own empty; then full and empty of each stage of each ring.
+// Barriers: full and empty of each stage of the own tensors; then of each ring; of the item's cell.
 int64_t AttendKernel::fullOf(size_t tensor) const {
-  return 2 + 2 * tiling.stages * static_cast<int64_t>(tensor);
+  return 2 * tiling.ownStages + 2 * tiling.stages * static_cast<int64_t>(tensor);
 }
 int64_t AttendKernel::emptyOf(size_t tensor) const { return fullOf(tensor) + tiling.stages; }
 
@@ -74,12 +77,19 @@ void AttendKernel::allocate() {
     return tile::AllocOp::create(e.b, e.loc, type);
   };
   for (Tensor &tensor : ownTensors)
-    tensor.tiles = ring(tiling.groups, kRows);
+    tensor.tiles = ring(tiling.ownStages * tiling.groups, kRows);
   for (Tensor &tensor : streamedTensors)
     tensor.tiles = ring(tiling.stages, tiling.block);
+  for (Tensor &tensor : companionTensors)
+    tensor.tiles = tile::AllocOp::create(
+        e.b, e.loc, tile::SmemType::get(e.b.getContext(), tiling.stages, 1, tiling.block, e.f32));
   if (tiling.synchronous)
     return;
-  auto type = tile::BarriersType::get(e.b.getContext(), fullOf(streamedTensors.size()));
+  constexpr int64_t kOfItem = 2;
+  int64_t count = fullOf(streamedTensors.size()) + (tiling.deal ? kOfItem : 0);
+  auto type = tile::BarriersType::get(e.b.getContext(), count);
+  if (tiling.deal)
+    itemCell = tile::AllocCellsOp::create(e.b, e.loc, tile::CellsType::get(e.b.getContext(), 1));
   barriers = tile::AllocBarriersOp::create(e.b, e.loc, type);
 }
 
@@ -90,13 +100,21 @@ void AttendKernel::initialiseBarriers() {
     auto initialise = [&](int64_t number, int64_t count) {
       tile::InitBarrierOp::create(e.b, e.loc, barriers, e.number(number), count);
     };
-    initialise(0, kFilled);
-    initialise(1, read);
+    for (int64_t stage = 0; stage < tiling.ownStages; ++stage) {
+      initialise(stage, kFilled);
+      initialise(tiling.ownStages + stage, read);
+    }
     for (size_t tensor = 0; tensor < streamedTensors.size(); ++tensor)
       for (int64_t stage = 0; stage < tiling.stages; ++stage) {
-        initialise(fullOf(tensor) + stage, kFilled);
+        int64_t companions = tensor < companionTensors.size() ? tile::CopyColsOp::kArrivals : 0;
+        initialise(fullOf(tensor) + stage, kFilled + companions);
         initialise(emptyOf(tensor) + stage, read);
       }
+    if (tiling.deal) {
+      initialise(itemFull(), kFilled);
+      // All threads of the producer read it too where they come along.
+      initialise(itemEmpty(), read + (tiling.columns ? tile::ArriveOp::kWarps : 0));
+    }
     tile::FenceInitOp::create(e.b, e.loc);
   });
   tile::SyncOp::create(e.b, e.loc, e.number(0), result.threads);
@@ -134,16 +152,26 @@ void AttendKernel::loadOwn(const Item &item) {
     tile::CopyWaitOp::create(e.b, e.loc, 0);
     return sync();
   }
-  Value full = e.number(0), empty = e.number(1);
-  tile::WaitOp::create(e.b, e.loc, barriers, empty, e.sub(e.number(1), e.rem(item.turn, 2)));
+  Value full = e.rem(item.turn, tiling.ownStages), first = e.mul(full, tiling.groups);
+  Value before = e.sub(e.number(1), e.rem(e.div(item.turn, tiling.ownStages), 2));
+  tile::WaitOp::create(e.b, e.loc, barriers, e.add(full, tiling.ownStages), before);
   int64_t bytes = 0;
   for (Tensor &tensor : ownTensors)
-    bytes += cast<tile::SmemType>(tensor.tiles.getType()).ringBytes();
-  tile::ExpectOp::create(e.b, e.loc, barriers, full, bytes);
-  for (Tensor &tensor : ownTensors)
-    for (int64_t group = 0; group < tiling.groups; ++group)
-      loadPanels(tensor, e.stage(tensor.tiles, e.number(group)), ownHead(item),
-                 e.add(item.place, group * kRows), item.row, full);
+    bytes += cast<tile::SmemType>(tensor.tiles.getType()).ringBytes() / tiling.ownStages;
+  byOne([&] {
+    tile::ExpectOp::create(e.b, e.loc, barriers, full, bytes);
+    for (Tensor &tensor : ownTensors)
+      for (int64_t group = 0; group < tiling.groups; ++group)
+        loadPanels(tensor, e.stage(tensor.tiles, e.add(first, group)), ownHead(item),
+                   e.add(item.place, group * kRows), item.row, full);
+  });
+}
+
+void AttendKernel::byOne(function_ref<void()> body) {
+  if (tiling.columns) // then all threads of the producer come here
+    e.elect(/*ofCta=*/false, body);
+  else
+    body();
 }
 
 void AttendKernel::loadBlock(const Item &item, const Run &run, Value number, Value ringNumber) {
@@ -157,9 +185,18 @@ void AttendKernel::loadBlock(const Item &item, const Run &run, Value number, Val
   for (auto [at, tensor] : llvm::enumerate(streamedTensors)) {
     Value full = e.add(stage, fullOf(at));
     tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, emptyOf(at)), before);
-    tile::ExpectOp::create(e.b, e.loc, barriers, full,
-                           cast<tile::SmemType>(tensor.tiles.getType()).stageBytes());
-    loadPanels(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row, full);
+    byOne([&, &tensor = tensor] {
+      tile::ExpectOp::create(e.b, e.loc, barriers, full,
+                             cast<tile::SmemType>(tensor.tiles.getType()).stageBytes());
+      loadPanels(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row, full);
+    });
+    if (at >= companionTensors.size())
+      continue;
+    const Tensor &companion = companionTensors[at];
+    tile::CopyColsOp::create(e.b, e.loc, operand(companion.operand),
+                             this->place(item.row, place, run.head, p.queries, p.heads, 1),
+                             e.wide(e.number(p.heads)), e.sub(e.number(p.queries), place),
+                             e.stage(companion.tiles, stage), barriers, full);
   }
 }
 
@@ -190,19 +227,27 @@ void AttendKernel::release(size_t tensor, Value number) {
   tile::ArriveOp::create(e.b, e.loc, barriers, e.add(stageOf(number), emptyOf(tensor)));
 }
 
+Value AttendKernel::companion(size_t tensor, Value number) {
+  return tile::ReadColsOp::create(e.b, e.loc, e.cols(tiling.block, e.f32),
+                                  e.stage(companionTensors[tensor].tiles, stageOf(number)));
+}
+
 void AttendKernel::takeOwn(const Item &item) {
+  ownStage = e.rem(item.turn, tiling.ownStages);
   if (tiling.synchronous)
     return loadOwn(item);
   if (!tiling.producer)
     e.when(e.same(group, e.number(0)), [&] { e.elect(/*ofCta=*/false, [&] { loadOwn(item); }); });
-  tile::WaitOp::create(e.b, e.loc, barriers, e.number(0), e.rem(item.turn, 2));
+  tile::WaitOp::create(e.b, e.loc, barriers, ownStage, e.rem(e.div(item.turn, tiling.ownStages), 2));
 }
 
-Value AttendKernel::own(size_t tensor) { return e.stage(ownTensors[tensor].tiles, group); }
+Value AttendKernel::own(size_t tensor) {
+  return e.stage(ownTensors[tensor].tiles, e.add(e.mul(ownStage, tiling.groups), group));
+}
 
 void AttendKernel::releaseOwn() {
   if (!tiling.synchronous)
-    tile::ArriveOp::create(e.b, e.loc, barriers, e.number(1));
+    tile::ArriveOp::create(e.b, e.loc, barriers, e.add(ownStage, tiling.ownStages));
 }
 
 constexpr int64_t kFirstTurn = 8; // of the named barriers: one a warpgroup
@@ -273,20 +318,19 @@ int64_t AttendKernel::itemCount(const AttendProblem &p, const AttendTiling &tili
 /// keys and values in the L2, longest tiles first among them.
 int64_t AttendKernel::sectionPairs() const {
   constexpr int64_t kCache = int64_t(40) << 20, kTensors = 2, kBytes = 2;
-  int64_t pairs = p.batch * p.itemHeads(), most = kCache / (kTensors * kBytes * p.keys * p.channel);
+  int64_t pairs = this->pairs(), most = kCache / (kTensors * kBytes * p.keys * p.channel);
   int64_t section = std::clamp<int64_t>(most, 1, pairs);
   while (pairs % section)
     --section;
   return section;
 }
 
-AttendKernel::Item AttendKernel::decode(Value number, Value turn) {
-  int64_t section = sectionPairs(), tiles = tilesOfHead();
-  Value inSection = e.rem(number, section * tiles);
-  Value pair = e.add(e.mul(e.div(number, section * tiles), section), e.rem(inSection, section));
-  Value tile = e.div(inSection, section);
+AttendKernel::Item AttendKernel::decode(Value section, Value number, Value turn) {
+  int64_t pairs = sectionPairs();
+  Value pair = e.add(e.mul(section, pairs), e.rem(number, pairs));
+  Value tile = e.div(number, pairs);
   if (p.pass != AttendPass::KeyValue) // later queries see more keys, earlier keys more queries
-    tile = e.sub(e.number(tiles - 1), tile);
+    tile = e.sub(e.number(tilesOfHead() - 1), tile);
   Value place = e.mul(tile, ownRows());
   if (p.order.empty())
     return {e.div(pair, p.itemHeads()), e.rem(pair, p.itemHeads()), place, turn};
@@ -296,25 +340,86 @@ AttendKernel::Item AttendKernel::decode(Value number, Value turn) {
   return {e.rem(pair, p.batch), head, place, turn};
 }
 
-void AttendKernel::forEachItem(function_ref<Value(const Item &, Value)> work) {
-  Value first = tile::CtaOp::create(e.b, e.loc, e.i32), step = tile::GridSizeOp::create(e.b, e.loc, e.i32);
-  e.loop(first, e.number(result.items), step, {e.number(0), e.number(0)},
-         [&](Value number, ValueRange carried) {
-           Value blocks = work(decode(number, carried[0]), carried[1]);
-           return Values{e.add(carried[0], 1), blocks};
-         });
+/// The producer asks once it has sent off the item before, so that the answer comes
+/// while that is worked on; nobody else waits for it.
+Value AttendKernel::fetchItem(Value turn) {
+  Value number;
+  byOne([&] {
+    number = tile::NextItemOp::create(e.b, e.loc, e.i32);
+    tile::WaitOp::create(e.b, e.loc, barriers, e.number(itemEmpty()), e.sub(e.number(1), e.rem(turn, 2)));
+    tile::WriteOp::create(e.b, e.loc, number, itemCell, e.number(0));
+    tile::ArriveOp::create(e.b, e.loc, barriers, e.number(itemFull()));
+  });
+  return tiling.columns ? readItem(turn) : number;
 }
 
-void AttendKernel::produce() {
-  e.elect(/*ofCta=*/false, [&] {
-    forEachItem([&](const Item &item, Value number) {
-      loadOwn(item);
-      return forEachRun(item, {number}, [&](const Run &run, ValueRange carried) {
-        e.loop(e.number(0), run.count, [&](Value at) { loadBlock(item, run, at, e.add(carried[0], at)); });
-        return Values{e.add(carried[0], run.count)};
-      })[0];
+Value AttendKernel::readItem(Value turn) {
+  tile::WaitOp::create(e.b, e.loc, barriers, e.number(itemFull()), e.rem(turn, 2));
+  Value number = tile::ReadOp::create(e.b, e.loc, e.i32, itemCell, e.number(0));
+  tile::ArriveOp::create(e.b, e.loc, barriers, e.number(itemEmpty()));
+  return number;
+}
+
+/// Items in their order, each to the CTA that asks first.
+void AttendKernel::forEachFreeItem(ItemBody work, bool fetches) {
+  Value none = e.number(0);
+  int64_t items = result.items / (pairs() / sectionPairs()); // of a section
+  e.loopBelow(
+      e.number(result.items), {none, none},
+      [&](ValueRange carried) { return fetches ? fetchItem(carried[0]) : readItem(carried[0]); },
+      [&](Value number, ValueRange carried) {
+        Item item = decode(e.div(number, items), e.rem(number, items), carried[0]);
+        return Values{e.add(carried[0], 1), work(item, carried[1])};
+      });
+}
+
+void AttendKernel::forEachItem(ItemBody work) {
+  if (tiling.deal)
+    forEachFreeItem(work, /*fetches=*/false);
+  else
+    forEachOwnItem(work);
+}
+
+/// CTAs deal a section's items, longest first, among themselves to and fro: one
+/// that gets the longer of two rounds gets the shorter of the next. Who begins moves
+/// on with each section, so that what is left of the difference goes round.
+void AttendKernel::forEachOwnItem(ItemBody work) {
+  int64_t sections = pairs() / sectionPairs(), items = result.items / sections;
+  Value self = tile::CtaOp::create(e.b, e.loc, e.i32), ctas = tile::GridSizeOp::create(e.b, e.loc, e.i32);
+  Value none = e.number(0), one = e.number(1), many = e.number(items);
+  Value whole = e.div(many, ctas), rest = e.sub(many, e.mul(whole, ctas));
+  e.loop(none, e.number(sections), one, {none, none}, [&](Value section, ValueRange before) {
+    Value forth = e.rem(e.add(self, e.div(e.mul(section, ctas), sections)), ctas);
+    Value back = e.sub(e.add(ctas, -1), forth);
+    auto placeIn = [&](Value round) { return e.select(e.same(e.rem(round, 2), none), forth, back); };
+    Value rounds = e.add(whole, e.select(e.less(placeIn(whole), rest), one, none));
+    return e.loop(none, rounds, one, before, [&](Value round, ValueRange carried) {
+      Value number = e.add(e.mul(round, ctas), placeIn(round));
+      Value blocks = work(decode(section, number, carried[0]), carried[1]);
+      return Values{e.add(carried[0], 1), blocks};
     });
   });
+}
+
+/// All threads come along where each copies a companion's number, else one.
+void AttendKernel::produce() {
+  auto copyItem = [&](const Item &item, Value number) {
+    loadOwn(item);
+    return forEachRun(item, {number}, [&](const Run &run, ValueRange carried) {
+      e.loop(e.number(0), run.count, [&](Value at) { loadBlock(item, run, at, e.add(carried[0], at)); });
+      return Values{e.add(carried[0], run.count)};
+    })[0];
+  };
+  auto copyItems = [&] {
+    if (tiling.deal)
+      forEachFreeItem(copyItem, /*fetches=*/true);
+    else
+      forEachOwnItem(copyItem);
+  };
+  if (tiling.columns)
+    copyItems();
+  else
+    e.elect(/*ofCta=*/false, copyItems);
 }
 
 AttendTile AttendKernel::build() {

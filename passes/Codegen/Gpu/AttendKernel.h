@@ -23,16 +23,21 @@ struct AttendTiling {
   bool producer = false;    // one more warpgroup, which copies
   bool overlap = false;     // products of one block under the exponentials of the next
   bool turns = false;       // warpgroups issue products one after another
-  int64_t producerRegisters = 24, registers = 240;
+  bool columns = false;     // numbers of streamed rows come with them (with producer)
+  bool deal = false;        // items go to whoever is free (with producer)
+  bool early = false;       // dv's products before ds is known
+  int64_t ownStages = 1;    // an item's own tensors come while the item before is worked on
+  int64_t producerRegisters = 32, registers = 240;
 };
 
 class AttendKernel {
 public:
   static constexpr int64_t kRows = 64, kPanel = 64;
 
-  /// Operands of the tensors, by their numbers in the problem.
+  /// Operands of the tensors, by their numbers in the problem. `companions`: for each
+  /// of the streamed ones an operand of one f32 a place and head, which comes with it.
   AttendKernel(mlir::Location loc, const AttendProblem &problem, const AttendTiling &tiling,
-               std::vector<int> own, std::vector<int> streamed);
+               std::vector<int> own, std::vector<int> streamed, std::vector<int> companions = {});
   virtual ~AttendKernel() = default;
   AttendTile build();
   static int64_t itemCount(const AttendProblem &p, const AttendTiling &tiling);
@@ -80,6 +85,8 @@ protected:
   /// The streamed tile `tensor` once it has come; `release` when it has been read.
   Value take(size_t tensor, Value number);
   void release(size_t tensor, Value number);
+  /// With `columns`: the companion of a block that has been taken, one value a place.
+  Value companion(size_t tensor, Value number);
   /// This warpgroup's rows of an own tensor, after takeOwn and until releaseOwn.
   Value own(size_t tensor);
   void takeOwn(const Item &item);
@@ -119,18 +126,31 @@ private:
   void loadPanels(const Tensor &tensor, Value tile, Value head, Value place, Value row, Value barrier);
   void loadOwn(const Item &item);
   void loadBlock(const Item &item, const Run &run, Value number, Value ringNumber);
-  Item decode(Value number, Value turn);
+  /// Runs `body`, which names ops of one thread, in one thread of the producer.
+  void byOne(llvm::function_ref<void()> body);
+  /// Barriers of the cell with the number of an item (with `deal`).
+  int64_t itemFull() const { return fullOf(streamedTensors.size()); }
+  int64_t itemEmpty() const { return itemFull() + 1; }
+  /// The number of item `turn` of this CTA: the producer's, which it tells the others; theirs.
+  Value fetchItem(Value turn);
+  Value readItem(Value turn);
+  Item decode(Value section, Value number, Value turn);
   int64_t sectionPairs() const;
   int64_t ownRows() const { return tiling.groups * kRows; }
-  int64_t tilesOfHead() const { return result.items / (p.batch * p.itemHeads()); }
+  int64_t pairs() const { return p.batch * p.itemHeads(); }
+  int64_t tilesOfHead() const { return result.items / pairs(); }
   int64_t headsOf(int operand) const;
   void produce();
-  void forEachItem(llvm::function_ref<Value(const Item &, Value)> body);
+  using ItemBody = llvm::function_ref<Value(const Item &, Value)>;
+  void forEachItem(ItemBody body);
+  void forEachOwnItem(ItemBody body);
+  void forEachFreeItem(ItemBody body, bool fetches);
 
   AttendTile result;
   mlir::Block *body = nullptr;
-  Value barriers;
-  std::vector<Tensor> ownTensors, streamedTensors;
+  Value barriers, itemCell;
+  Value ownStage; // of the item that is worked on
+  std::vector<Tensor> ownTensors, streamedTensors, companionTensors;
 };
 
 /// Keys that a tile of queries sees: what forward and the pass for dq share.
@@ -145,7 +165,8 @@ protected:
   };
   Values forEachRun(const Item &item, mlir::ValueRange start, RunBody body) override;
   Keys keysOf(const Item &item, const Run &run);
-  /// Scores of key block `block`, -infinity where a key is not seen.
+  /// Scores of key block `block`; below any score, and not finite but for entropies
+  /// (0 times it is summed), where a key is not seen.
   Value mask(Value scores, Value block, const Keys &keys);
 
 private:

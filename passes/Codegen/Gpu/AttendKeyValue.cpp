@@ -21,7 +21,7 @@ constexpr size_t kQueries = 0, kSlopes = 1; // streamed
 class KeyValue : public AttendKernel {
 public:
   KeyValue(Location loc, const AttendProblem &p, const AttendTiling &tiling)
-      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}) {}
+      : AttendKernel(loc, p, tiling, {p.k, p.v}, {p.q, p.dout}, {p.lse, p.delta}) {}
 
 private:
   struct Bounds {
@@ -30,18 +30,22 @@ private:
   };
   /// Of the queries of a block.
   struct ColumnValues {
-    Value base, delta;
+    Value lse, delta;
   };
   Values forEachRun(const Item &item, ValueRange start, RunBody body) override;
   Value consume(const Item &item, Value number) override;
   Value documentsEnd(const Item &item, Value lastKey);
   Value queriesEnd(Value lastKey, Value window);
   Bounds boundsOf(const Item &item, const Run &run);
-  ColumnValues readColumns(const Item &item, const Run &run, Value query);
-  Value mask(Value scores, Value query, const Item &item, const Bounds &bounds);
+  ColumnValues loadColumns(const Item &item, const Run &run, Value query);
+  Value startOf(const Item &item, Value query);
+  Value mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds);
+  Value probabilitiesOf(Value scores, Value lse);
   Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
                ValueRange carried);
   void releaseBoth(Value number);
+  /// Sums of 128 channels: registers for a block's numbers only where they are used.
+  bool wide() const { return p.channel > kPanel; }
   Values sumBlocks(const Item &item, const Run &run, Value number, ValueRange sums);
   void store(const Item &item, Value sums, int operand, double scale);
 };
@@ -51,14 +55,21 @@ Value KeyValue::documentsEnd(const Item &item, Value lastKey) {
   int64_t blocks = (p.queries + tiling.block - 1) / tiling.block, steps = 0;
   while ((int64_t(1) << steps) < blocks)
     ++steps;
-  Value none = e.number(0);
-  // The block before `low + 1` still has a query that may see the key, the one at `high` has none.
-  return e.loop(none, e.number(steps), e.number(1), {none, e.number(blocks)}, [&](Value, ValueRange range) {
-    Value middle = e.div(e.add(range[0], range[1]), 2);
-    Value at = place(item.row, e.mul(middle, tiling.block), none, p.queries, 1, 1);
-    Value sees = e.atMost(e.load(operand(p.starts), at), lastKey);
-    return Values{e.select(sees, middle, range[0]), e.select(sees, range[1], middle)};
-  })[1];
+  Value none = e.number(0), all = e.number(blocks);
+  auto startOfQuery = [&](Value query) {
+    return e.load(operand(p.starts), place(item.row, query, none, p.queries, 1, 1));
+  };
+  auto search = [&] {
+    // The block before `low + 1` still has a query that may see the key, the one at `high` has none.
+    Values range = e.loop(none, e.number(steps), e.number(1), {none, all}, [&](Value, ValueRange range) {
+      Value middle = e.div(e.add(range[0], range[1]), 2);
+      Value sees = e.atMost(startOfQuery(e.mul(middle, tiling.block)), lastKey);
+      return Values{e.select(sees, middle, range[0]), e.select(sees, range[1], middle)};
+    });
+    return Values{range[1]};
+  };
+  // Most often the last query's document began before: one load then, not one after another.
+  return e.when(e.less(lastKey, startOfQuery(e.number(p.queries - 1))), search, {all})[0];
 }
 
 /// Blocks before the first whose queries' windows all begin after `lastKey`.
@@ -101,22 +112,27 @@ KeyValue::Bounds KeyValue::boundsOf(const Item &item, const Run &run) {
   return {e.select(there, begin, run.count), e.select(there, end, run.count), window, key};
 }
 
-KeyValue::ColumnValues KeyValue::readColumns(const Item &item, const Run &run, Value query) {
+KeyValue::ColumnValues KeyValue::loadColumns(const Item &item, const Run &run, Value query) {
   Type columns = e.cols(tiling.block, e.f32);
   Value at = place(item.row, query, run.head, p.queries, p.heads, 1);
   Value heads = e.wide(e.number(p.heads)), limit = e.sub(e.number(p.queries), query);
   Value lse = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.lse), at, heads, limit);
   Value delta = tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.delta), at, heads, limit);
-  Value base =
-      e.map(columns, {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
-  return {base, delta};
+  return {lse, delta};
 }
 
-/// Queries from T on bring zeros of q and dout, so whatever they see adds nothing.
-Value KeyValue::mask(Value scores, Value query, const Item &item, const Bounds &bounds) {
+/// First key of the document of the last query of the block from `query` on.
+Value KeyValue::startOf(const Item &item, Value query) {
+  Value none = e.number(0), final = last(query, tiling.block, p.queries);
+  return e.load(operand(p.starts), place(item.row, final, none, p.queries, 1, 1));
+}
+
+/// `start`: startOf the block. Queries from T on bring zeros of q and dout, so
+/// whatever they see adds nothing.
+Value KeyValue::mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds) {
   Value none = e.number(0), key = bounds.key;
   Value final = last(query, tiling.block, p.queries);
-  Value late = e.less(key, firstKey(item.row, final, bounds.window, none));
+  Value late = e.less(key, e.max(e.add(e.sub(final, bounds.window), 1), start));
   Value early = e.less(query, e.add(key, kRows - 1));
   return e.when(arith::OrIOp::create(e.b, e.loc, late, early),
                 [&] {
@@ -139,6 +155,15 @@ Value KeyValue::mask(Value scores, Value query, const Item &item, const Bounds &
                 {scores})[0];
 }
 
+/// exp(scale * scores - lse), lse of the columns.
+Value KeyValue::probabilitiesOf(Value scores, Value lse) {
+  Value c = e.real(p.scale * std::numbers::log2e);
+  Value base =
+      e.map(lse.getType(), {lse}, [&](ValueRange in) { return e.mulf(in[0], e.real(-std::numbers::log2e)); });
+  return e.map(scores.getType(), {scores, base},
+               [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
+}
+
 void KeyValue::releaseBoth(Value number) {
   release(kQueries, number);
   release(kSlopes, number);
@@ -149,7 +174,10 @@ void KeyValue::releaseBoth(Value number) {
 AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bounds &bounds, Value at,
                                      Value number, ValueRange carried) {
   Value query = e.mul(blockOf(run, at), tiling.block);
-  ColumnValues columns = readColumns(item, run, query);
+  Value start = startOf(item, query); // under the products, not after them
+  ColumnValues columns;
+  if (!tiling.columns)
+    columns = loadColumns(item, run, query);
   Value q = take(kQueries, number), slope = take(kSlopes, number);
   e.fence();
   Value scores = e.product(own(kKeys), q);
@@ -157,6 +185,8 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   e.fence();
   Value slopes = e.product(own(kValues), slope);
   e.commit();
+  if (tiling.columns && !wide())
+    columns.lse = companion(kQueries, number);
   Values first{scores, carried[0], carried[1], carried[2], carried[3]};
   if (tiling.overlap) {
     first = e.wait(1, first);
@@ -164,16 +194,29 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   } else {
     first[0] = e.waitOne(1, scores);
   }
-  scores = mask(first[0], query, item, bounds);
-  Value c = e.real(p.scale * std::numbers::log2e);
-  Value probabilities = e.map(scores.getType(), {scores, columns.base},
-                              [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
-  slopes = e.waitOne(0, slopes);
+  scores = mask(first[0], query, start, item, bounds);
+  if (tiling.columns && wide())
+    columns.lse = companion(kQueries, number);
+  Value probabilities = probabilitiesOf(scores, columns.lse), p16, dv;
+  auto addValues = [&] {
+    p16 = e.left(probabilities);
+    e.fence();
+    dv = e.product(p16, slope, first[2], /*transposed=*/true);
+    e.commit();
+  };
+  if (tiling.early)
+    addValues();
+  if (tiling.columns && !wide())
+    columns.delta = companion(kSlopes, number);
+  slopes = e.waitOne(tiling.early ? 1 : 0, slopes);
+  if (tiling.columns && wide())
+    columns.delta = companion(kSlopes, number);
   slopes = e.map(scores.getType(), {probabilities, slopes, columns.delta},
                  [&](ValueRange in) { return e.mulf(in[0], e.subf(in[1], in[2])); });
-  Value p16 = e.left(probabilities), ds16 = e.left(slopes);
+  Value ds16 = e.left(slopes);
+  if (!tiling.early)
+    addValues();
   e.fence();
-  Value dv = e.product(p16, slope, first[2], /*transposed=*/true);
   Value dk = e.product(ds16, q, first[1], /*transposed=*/true);
   e.commit();
   if (tiling.overlap)
