@@ -64,6 +64,17 @@ template <typename Op> ArgumentRole gradientRole(Op op, Value operand, Value val
   return operand == op.getLse() ? ArgumentRole{Meaning::LogSum, 1} : attentionRole(op, operand, values);
 }
 
+/// Of mix_scale or mix_product; `kv_of` counts heads of `shared`.
+template <typename Op> ArgumentRole scaleRole(Op op, Value operand, Value shared) {
+  if (operand == op.getScale())
+    return {Meaning::Positive};
+  if (operand == op.getDocStart())
+    return {Meaning::Document, sizeAlong(op.getDocStart(), 1)};
+  return operand == op.getKvOf()
+             ? ArgumentRole{Meaning::Index, headCount(cast<RankedTensorType>(shared.getType()))}
+             : ArgumentRole{};
+}
+
 ArgumentRole adamRole(AdamWOp op, Value operand) {
   if (operand == op.getV())
     return {Meaning::Positive};
@@ -78,9 +89,20 @@ ArgumentRole roleFor(Operation *user, Value operand) {
       .Case([&](MixOp op) { return attentionRole(op, operand, op.getV()); })
       .Case([&](MixGradValueOp op) { return gradientRole(op, operand, op.getDv()); })
       .Case([&](MixGradPatternOp op) { return gradientRole(op, operand, op.getV()); })
+      .Case([&](MixTableOp op) {
+        return operand == op.getWindows() ? ArgumentRole{Meaning::Window, sizeAlong(op.getA(), 1)}
+                                          : ArgumentRole{Meaning::Logarithm};
+      })
+      .Case([&](MixScaleOp op) { return scaleRole(op, operand, op.getX()); })
+      .Case([&](MixProductOp op) {
+        return operand == op.getWindows() ? ArgumentRole{Meaning::Window, sizeAlong(op.getX(), 1)}
+                                          : scaleRole(op, operand, op.getY());
+      })
       .Case([&](HeadStatisticsOp op) {
-        return operand == op.getTargets() ? ArgumentRole{Meaning::Target, 2}
-                                          : gradientRole(op, operand, op.getK());
+        if (operand == op.getTargets())
+          return ArgumentRole{Meaning::Target, 2};
+        return operand == op.getEntropy() ? ArgumentRole{Meaning::Positive}
+                                          : attentionRole(op, operand, op.getK());
       })
       .Case([&](GatherOp op) {
         return operand == op.getIndex() ? ArgumentRole{Meaning::Index, sizeAlong(op.getTable(), 0)}
@@ -215,8 +237,37 @@ void Drawing::fill(Array &array, const ArgumentRole &role) {
     return documents(array, role.bound);
   if (role.meaning == Meaning::Window)
     return windows(array, role.bound);
-  for (double &value : array.data)
-    value = role.meaning == Meaning::Document ? 0 : number(role);
+  // To be timed, large arrays repeat their first numbers: drawing takes longer than runs.
+  constexpr size_t kDrawn = 1000003;
+  for (size_t i = 0; i < array.data.size(); ++i)
+    if (whole && i >= kDrawn)
+      array.data[i] = array.data[i - kDrawn];
+    else
+      array.data[i] = role.meaning == Meaning::Document ? 0 : number(role);
+}
+
+static int64_t argumentOf(Value value) {
+  if (auto convert = value.getDefiningOp<ConvertOp>())
+    value = convert.getX();
+  return cast<BlockArgument>(value).getArgNumber();
+}
+
+/// A table as weft.mix_table has it, of what was drawn: one number a distance, none from the window on.
+static void layOutTiles(MixProductOp op, llvm::MutableArrayRef<Array> arrays) {
+  constexpr int64_t kCore = MixTableOp::kCore, kCells = kCore * kCore, kReach = MixTableOp::kReach;
+  std::vector<double> &table = arrays[static_cast<size_t>(argumentOf(op.getTable()))].data;
+  const std::vector<double> &windows = arrays[static_cast<size_t>(argumentOf(op.getWindows()))].data;
+  auto cells = sizeAlong(op.getTable(), 1), blocks = cells / kCells;
+  for (size_t head = 0; head < windows.size(); ++head) {
+    double *own = &table[head * static_cast<size_t>(cells)];
+    std::vector<double> drawn(own, own + cells);
+    for (int64_t cell = 0; cell < cells; ++cell) {
+      int64_t n = cell / kCells * kCore + cell % kCells / kCore + cell % kCore;
+      int64_t d = op.getBack() ? n - kCore * (kReach + 1) + 1 : kCore * (blocks - kReach) - 1 - n;
+      bool there = d >= 0 && static_cast<double>(d) < windows[head];
+      own[cell] = there ? std::abs(drawn[static_cast<size_t>(d)]) : 0;
+    }
+  }
 }
 
 llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool whole) {
@@ -238,5 +289,7 @@ llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool
       }
     arrays.push_back(std::move(array));
   }
+  for (MixProductOp op : kernel.getBody().getOps<MixProductOp>())
+    layOutTiles(op, arrays);
   return arrays;
 }

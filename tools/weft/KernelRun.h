@@ -1,10 +1,14 @@
 //===- KernelRun.h - One kernel on a device ---------------------*- C++ -*-===//
 #pragma once
 
+#include "dialects/Weft/Interpret/Interpret.h"
 #include "passes/Tile/GpuTarget.h"
 #include "tools/weft/Session.h"
 
 namespace weft {
+
+/// A kernel's name, with its form where it has one of its own (passes/Codegen/Gpu/Attend.h).
+std::string nameOf(KernelOp kernel);
 
 /// What came of running one kernel.
 struct KernelVerdict {
@@ -30,8 +34,9 @@ struct KernelRun {
   /// Beside the float64 interpreter, on drawn inputs. With `plant` the machine's
   /// kernel has a fault that the interpreter's has not: a check must find it.
   absl::StatusOr<KernelVerdict> check(KernelOp kernel, uint64_t seed, bool plant = false) const;
-  /// Seconds of one run: a program of `repeats` calls against one of none, median of five.
-  absl::StatusOr<KernelVerdict> time(KernelOp kernel, uint64_t seed, int repeats) const;
+  /// Seconds of one call: a program of 1 + `repeats` calls against one of 1, median of five
+  /// each. Operands are state: runs copy nothing.
+  absl::StatusOr<KernelVerdict> time(KernelOp kernel, llvm::ArrayRef<Array> inputs, int repeats) const;
 };
 
 } // namespace weft

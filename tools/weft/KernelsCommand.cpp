@@ -10,6 +10,7 @@
 #include "tools/weft/KernelInputs.h"
 #include "tools/weft/KernelRun.h"
 
+#include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Tile/Ptxas.h"
 #include "runtime/core/File.h"
@@ -31,8 +32,8 @@ namespace {
 using KernelModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
 /// Kernels of a model's programs at these shapes.
-absl::StatusOr<KernelModule> kernelsOfModel(Request request, std::vector<std::string> programs,
-                                            int64_t batch, int64_t positions, const std::string &chip,
+absl::StatusOr<KernelModule> kernelsOfModel(Request request, std::vector<std::string> programs, int64_t batch,
+                                            int64_t positions, const std::string &chip,
                                             mlir::MLIRContext &context) {
   // Without a recipe, or at sizes that it does not fit, there is no optimiser.
   absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
@@ -70,7 +71,7 @@ struct Cost {
 
 Cost costOf(KernelOp kernel, const GpuTarget &target, const std::string &folder) {
   Cost cost;
-  std::string name = kernel.getSymName().str();
+  std::string name = nameOf(kernel);
   cost.json["kernel"] = name;
   mlir::FailureOr<rt::Kernel> compiled = compileGpuKernel(kernel, target);
   auto bad = [&](std::string_view why) {
@@ -143,13 +144,39 @@ bool showCosts(llvm::ArrayRef<KernelOp> kernels, const GpuTarget &target, const 
   return good;
 }
 
+using KernelForms = llvm::SmallVector<mlir::OwningOpRef<KernelOp>>;
+
+/// Each kernel of attention in each of these forms; other kernels have none.
+absl::StatusOr<KernelForms> inForms(llvm::ArrayRef<KernelOp> kernels, const std::vector<std::string> &forms,
+                                    const GpuTarget &target) {
+  for (const std::string &form : forms) {
+    AttendOptions options;
+    if (std::string problem = readForm(form, options); !problem.empty())
+      return absl::InvalidArgumentError(absl::StrCat("--form ", form, ": ", problem));
+  }
+  KernelForms all;
+  for (KernelOp kernel : kernels)
+    for (const std::string &form : forms)
+      if (whyNoAttendTile(kernel, target).empty()) {
+        all.push_back(kernel.clone());
+        (*all.back())->setAttr(kFormAttr, mlir::StringAttr::get(kernel.getContext(), form));
+      }
+  return all;
+}
+
 /// Checks or times each kernel on the device; one line each, flushed.
 bool runAll(llvm::ArrayRef<KernelOp> kernels, const KernelRun &run, uint64_t seed, int repeats, bool plant,
             bool json) {
   bool good = true;
+  llvm::SmallVector<Array> inputs; // of a timing; forms of one kernel share them
+  llvm::StringRef drawnFor;
   for (KernelOp kernel : kernels) {
+    if (repeats > 0 && kernel.getSymName() != drawnFor) {
+      inputs = kernelInputs(kernel, seed, /*whole=*/true);
+      drawnFor = kernel.getSymName();
+    }
     absl::StatusOr<KernelVerdict> verdict =
-        repeats > 0 ? run.time(kernel, seed, repeats) : run.check(kernel, seed, plant);
+        repeats > 0 ? run.time(kernel, inputs, repeats) : run.check(kernel, seed, plant);
     if (!verdict.ok()) {
       KernelVerdict failed;
       failed.kernel = kernel.getSymName().str();
@@ -184,6 +211,9 @@ int weft::kernelsCommand(int argc, const char **argv) {
                     cl::value_desc("N"), cl::cat(flagCategory()));
   cl::opt<std::string> filter("filter", cl::desc("only kernels whose name holds this"),
                               cl::cat(flagCategory()));
+  cl::list<std::string> form("form",
+                             cl::desc("kernels of attention in this form, as early=0,block=64 (repeat)"),
+                             cl::cat(flagCategory()));
   cl::opt<uint64_t> seed("seed", cl::desc("of the inputs"), cl::init(0), cl::cat(flagCategory()));
   cl::opt<std::string> out("o", cl::desc("write each cubin into a folder"), cl::value_desc("DIR"),
                            cl::cat(flagCategory()));
@@ -223,6 +253,15 @@ int weft::kernelsCommand(int argc, const char **argv) {
   for (KernelOp kernel : (**module).getOps<KernelOp>())
     if (kernel.getSymName().contains(llvm::StringRef(filter)))
       kernels.push_back(kernel);
+  absl::StatusOr<KernelForms> forms =
+      inForms(kernels, std::vector<std::string>(form.begin(), form.end()), gpu);
+  if (!forms.ok())
+    return fail(forms.status());
+  if (!form.empty()) {
+    kernels.clear();
+    for (mlir::OwningOpRef<KernelOp> &kernel : *forms)
+      kernels.push_back(*kernel);
+  }
   bool good = runs ? runAll(kernels, KernelRun{request, gpu}, seed, time, plant, json)
                    : showCosts(kernels, gpu, out, json);
   return good ? 0 : kExplained;

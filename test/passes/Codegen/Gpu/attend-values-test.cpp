@@ -1,6 +1,9 @@
 //===- attend-values-test.cpp - Numbers of attention on tiles -------------===//
 #include "test/passes/Codegen/Gpu/AttendHarness.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 namespace weft::test {
@@ -35,6 +38,12 @@ void check(const AttendCase &c) {
   }
 }
 
+AttendOptions form(const std::string &text) {
+  AttendOptions options = AttendOptions::fastest();
+  EXPECT_EQ(readForm(text, options), "");
+  return options;
+}
+
 AttendCase of(int64_t length, std::vector<int32_t> windows = {kFull}, std::vector<int32_t> starts = {0}) {
   AttendCase c;
   c.length = length;
@@ -56,6 +65,27 @@ TEST(AttendValues, channels128) {
     c.channel = 128;
     check(c);
   }
+}
+
+// Mutation: own tensors of the item before, companions of another stage, a form that is not read.
+TEST(AttendValues, forms) {
+  for (int64_t channel : {64, 128}) {
+    AttendCase c = of(321, {70, kFull}, {0, 200});
+    c.channel = channel;
+    c.kvHeads = 2;
+    for (const char *text : {"own=2", "deal=0", "columns=0", "early=0", "overlap=0", "block=32,stages=8",
+                             "groups=3,block=64,overlap=0", "groups=1,own=2,stages=2"})
+      for (AttendPassKind pass : {AttendPassKind::Query, AttendPassKind::KeyValue}) {
+        SCOPED_TRACE(text);
+        check(c, pass, {}, form(text));
+      }
+  }
+}
+
+TEST(AttendValues, formsThatAreNone) {
+  AttendOptions options;
+  for (const char *text : {"early", "early=2", "block=48", "rows=64", "own=x"})
+    EXPECT_NE(readForm(text, options), "") << text;
 }
 
 // Mutation: `<` for `<=` at the window's edge.
@@ -119,6 +149,38 @@ TEST(AttendValues, largeScores) {
   check(c, AttendPassKind::Forward, {}, kProducer);
 }
 
+// Mutation: a third sum that is not faded, or by the fade alone; 0 times minus
+// infinity where a key is not seen. Out and lse are those of the plain kernel.
+TEST(AttendValues, entropies) {
+  AttendCase edges = of(193, {1, 2, 70, kFull}, {0, 63, 65});
+  edges.kvHeads = 2;
+  edges.groups = 2;
+  edges.kvOf = {1, 0, 0, 1};
+  AttendCase wide = of(321, {100, kFull}, {0, 20, 200});
+  wide.channel = 128;
+  wide.batch = 2;
+  wide.groups = 2;
+  AttendCase large = of(150);
+  large.spread = 30;
+  struct Form {
+    GpuTarget target;
+    AttendOptions options;
+  };
+  for (AttendCase c : {of(1), of(129, {40}), edges, wide, large})
+    for (const Form &form : {Form{{}, {}}, Form{{}, kProducer}, Form{kSm80, {}}}) {
+      AttendHarness plain(c, AttendPassKind::Forward, form.target, form.options);
+      ASSERT_TRUE(plain.run({1, Effects::Random, 2}).ok());
+      c.entropies = true;
+      check(c, AttendPassKind::Forward, form.target, form.options);
+      AttendHarness observed(c, AttendPassKind::Forward, form.target, form.options);
+      ASSERT_TRUE(observed.run({1, Effects::Random, 2}).ok());
+      std::vector<float> both = observed.results(), alone = plain.results();
+      both.resize(alone.size());
+      EXPECT_EQ(both, alone);
+      c.entropies = false;
+    }
+}
+
 // Mutation: sums that go on from one item to the next.
 TEST(AttendValues, sameBitsWhateverTheLaunch) {
   AttendCase c = of(200, {90, kFull}, {0, 50});
@@ -134,6 +196,42 @@ TEST(AttendValues, sameBitsWhateverTheLaunch) {
       }
       for (const auto &other : results)
         EXPECT_EQ(other, results[0]);
+    }
+}
+
+/// Pairs of one head's tiles that the kernel really multiplies: what it reads of one
+/// block makes 64 rows NaN, seen or not.
+int64_t multiplied(const AttendCase &c, AttendPassKind pass, int64_t block) {
+  const size_t operands[] = {2, 1, 7}; // v; k; dout
+  auto width = static_cast<size_t>(c.channel);
+  int64_t pairs = 0;
+  for (int64_t from = 0; from < c.length; from += block) {
+    AttendHarness harness(c, pass, {}, kProducer);
+    harness.operand(operands[static_cast<size_t>(pass)])[static_cast<size_t>(from) * width] = NAN;
+    EXPECT_TRUE(harness.run({1, Effects::Random, 2}).ok());
+    std::vector<float> results = harness.results();
+    for (int64_t row = 0; row < c.length; row += 64) {
+      auto first = results.begin() + row * c.channel;
+      pairs += 64 * block * std::any_of(first, first + c.channel, [](float x) { return std::isnan(x); });
+    }
+  }
+  return pairs;
+}
+
+// Catches: rt::executedPairs that differs from what the kernels do.
+TEST(AttendValues, executedPairs) {
+  for (int64_t channel : {64, 128})
+    for (AttendCase c : {of(321), of(321, {70}), of(321, {1}), of(321, {kFull}, {0, 63, 200})}) {
+      c.channel = channel;
+      rt::AttendTiles tiles = attendTiles(channel, {});
+      std::vector<int32_t> starts;
+      for (int64_t i = 0; i < c.length; ++i)
+        starts.push_back(c.start(i));
+      rt::ExecutedPairs expected = rt::executedPairs(starts, c.window(0), tiles);
+      SCOPED_TRACE(c.name());
+      EXPECT_EQ(multiplied(c, AttendPassKind::Forward, tiles.forwardBlock), expected.forward);
+      EXPECT_EQ(multiplied(c, AttendPassKind::Query, tiles.queryBlock), expected.gradQuery);
+      EXPECT_EQ(multiplied(c, AttendPassKind::KeyValue, tiles.keyValueBlock), expected.gradKeyValue);
     }
 }
 
@@ -164,6 +262,8 @@ TEST(AttendValues, refusals) {
   AttendCase c;
   EXPECT_EQ(refusal(c.forwardText()), "");
   EXPECT_NE(refusal(c.forwardText(), {"sm_75", 80}).find("sm_75"), std::string::npos);
+  c.entropies = true;
+  EXPECT_EQ(refusal(c.forwardText()), "");
   c.channel = 80;
   EXPECT_NE(refusal(c.forwardText()).find("head size 80"), std::string::npos);
   std::string text = AttendCase{}.forwardText();
