@@ -23,6 +23,8 @@ LogicalResult AttendOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   sizes.back() = v.getShape().back();
   types.push_back(namedTensor(names, sizes, q.getElementType()));
   types.push_back(withoutLast(q, q.getElementType()));
+  if (op.getEntropies())
+    types.push_back(types.back());
   return success();
 }
 
@@ -118,10 +120,10 @@ LogicalResult HeadStatisticsOp::verify() {
   RankedTensorType q = tensorOf(getQ()), out = tensorOf(getOut());
   auto rows = withoutLast(q, q.getElementType());
   if (failed(sameType(getLoc(), "out without its channel", withoutLast(out, q.getElementType()),
-                      rows)) ||                                      // head_statistics_c1
-      failed(sameType(getLoc(), "lse", getLse().getType(), rows)) || // head_statistics_c2
-      failed(verifyWindows(*this, getWindows(), q)) ||               // head_statistics_c3
-      failed(verifyKvOf(*this, getKvOf(), q)))                       // head_statistics_c4
+                      rows)) ||                                              // head_statistics_c1
+      failed(sameType(getLoc(), "entropy", getEntropy().getType(), rows)) || // head_statistics_c2
+      failed(verifyWindows(*this, getWindows(), q)) ||                       // head_statistics_c3
+      failed(verifyKvOf(*this, getKvOf(), q)))                               // head_statistics_c4
     return failure();
   if (!sameSize(out.getShape().back(), tensorOf(getV()).getShape().back())) // head_statistics_c1
     return emitOpError("expects the channel of v in out, but got ") << tensorOf(getV()) << " and " << out;

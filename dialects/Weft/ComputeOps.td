@@ -310,6 +310,8 @@ def Weft_AttendOp : Weft_Inferred<"attend", [AttrSizedOperandSegments, DeclareOp
     whatever the names are. While the model is rolled the window is the formula
     `window`; then it is the operand `windows` (int32, one a head, at least 1).
     `order` is the order in which heads are worked on and changes no value.
+    With `entropies` there is a third result of lse's type, of each row's
+    probabilities, in nats: entropy = lse - sum_j exp(s[j] - lse) s[j].
 
     Constraints: q has `batch`, `pos` first and one axis last (C1); k has axes
     of q but for `keys` (C2); v as k but for its channel (C3); there is `windows`
@@ -320,8 +322,8 @@ def Weft_AttendOp : Weft_Inferred<"attend", [AttrSizedOperandSegments, DeclareOp
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Optional<Weft_Int>:$windows,
                    Optional<Weft_Int>:$doc_start, Optional<Weft_Int>:$offset, Optional<Weft_Int>:$kv_of,
                    Weft_Number:$scale, OptionalAttr<Weft_FormulaAttr>:$window,
-                   OptionalAttr<DenseI32ArrayAttr>:$order);
-  let results = (outs Weft_Float:$out, Weft_Float:$lse);
+                   OptionalAttr<DenseI32ArrayAttr>:$order, UnitAttr:$entropies);
+  let results = (outs Weft_Float:$out, Weft_Float:$lse, Optional<Weft_Float>:$entropy);
   let assemblyFormat = "$q `,` $k `,` $v (`windows` $windows^)? (`documents` $doc_start^)? (`offset` $offset^)? "
                        "(`kv_of` $kv_of^)? (`window` $window^)? (`order` $order^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
@@ -373,25 +375,25 @@ def Weft_HeadStatisticsOp : Weft_PureOp<"head_statistics", [AttrSizedOperandSegm
 
     ```
     0..2   sum_c |q|, q, q^2          3..5   sum_c |k|, k, k^2
-    6..8   sum_c |v|, v, v^2          9      (lse - sum_j p[j] s[j]) / log n
+    6..8   sum_c |v|, v, v^2          9      entropy / log n
     10     sum_c out^2                11     1
     ```
 
-    s and p as in attend, n the number of keys that the row sees; number 9 is 0
-    where n is 1. With `targets` (int32, -1: not counted) a row counts when a
+    out and entropy are attend's, n is the number of keys that the row sees;
+    number 9 is 0 where n is 1. With `targets` (int32, -1: not counted) a row counts when a
     counted target stands at or after its doc_start: slots behind the data form
     a document of their own and are left out. Sums are of floats in a fixed
     order, whatever the number of workers. Source: arXiv:2608.19203, section 5.3.
 
-    Constraints: `out` has q's axes but for its channel, v's (C1); `lse` is q
+    Constraints: `out` has q's axes but for its channel, v's (C1); `entropy` is q
     without its channel (C2); `windows` has one value a head (C3), and so has
     `kv_of` (C4); the result is [heads, 12] (C5).
   }];
-  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Float:$out, Weft_Float:$lse,
+  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Float:$out, Weft_Float:$entropy,
                    Weft_Int:$windows, Weft_Int:$doc_start, Optional<Weft_Int>:$kv_of,
                    Optional<Weft_Int>:$targets, Weft_Number:$scale);
   let results = (outs Weft_Float:$result);
-  let assemblyFormat = "$q `,` $k `,` $v `,` $out `,` $lse `windows` $windows `documents` $doc_start "
+  let assemblyFormat = "$q `,` $k `,` $v `,` $out `,` $entropy `windows` $windows `documents` $doc_start "
                        "(`kv_of` $kv_of^)? (`targets` $targets^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
   let extraClassDeclaration = kOwnCost;

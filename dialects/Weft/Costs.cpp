@@ -161,10 +161,11 @@ static double attentionPairs(Value q, Value k, Value windows) {
 
 static double channels(Value value) { return static_cast<double>(tensorType(value).getShape().back()); }
 
-// Two products; scale, maximum, difference, exp and sum for each pair.
+// Two products; scale, maximum, difference, exp and sum for each pair, a product and a sum for entropies.
 Cost AttendOp::getCost() {
   double pairs = attentionPairs(getQ(), getK(), getWindows());
-  return costOf(*this, 2 * pairs * (channels(getQ()) + channels(getV())), 5 * pairs);
+  double entropies = getEntropies() ? 2 * pairs : 0;
+  return costOf(*this, 2 * pairs * (channels(getQ()) + channels(getV())), 5 * pairs + entropies);
 }
 
 // Scores again, dout v and dq.
@@ -182,10 +183,9 @@ Cost AttendGradKeyValueOp::getCost() {
 
 // Scores again; scale, difference, exp, two products and a sum for each pair.
 Cost HeadStatisticsOp::getCost() {
-  double pairs = attentionPairs(getQ(), getK(), getWindows());
-  double rows = elements(getLse());
-  return costOf(*this, 2 * pairs * channels(getQ()),
-                6 * pairs + rows * (4 * channels(getQ()) * 2 + 4 * channels(getV()) + 2 * channels(getV())));
+  double rows = elements(getEntropy());
+  return costOf(*this, 0,
+                rows * (4 * channels(getQ()) * 2 + 4 * channels(getV()) + 2 * channels(getV()) + 3));
 }
 
 /// Pairs of a mix: `out` [batch, queries, heads, channel] over `keys` places.

@@ -30,7 +30,7 @@ public:
         lanes(shape.queryBlock), queries(body.take(lanes * shape.channel)),
         scores(body.take(lanes * shape.keyBlock)), sums(body.take(lanes * shape.valueChannel)),
         most(body.take(lanes)), total(body.take(lanes)), ratio(body.take(lanes)), first(body.take(lanes)),
-        span(body.take(lanes)) {}
+        span(body.take(lanes)), spread(op.getEntropy() ? body.take(lanes) : Value()) {}
 
   void item(Value number);
 
@@ -46,6 +46,8 @@ private:
   AttendShape shape;
   int64_t lanes;
   Value queries, scores, sums, most, total, ratio, first, span;
+  /// With entropies: sum of p log2(p) of each query, p over its greatest.
+  Value spread;
   // Of the item.
   Value row, head, kv, place, count;
   AttendMask mask;
@@ -58,6 +60,8 @@ void AttendEmitter::start() {
   e.loop(e.number(0), e.number(lanes), e.width, [&](Value lane) {
     e.store(e.constant(e.floats, kLowest), most, lane);
     e.store(e.constant(e.floats, 0), total, lane);
+    if (spread)
+      e.store(e.constant(e.floats, 0), spread, lane);
     Visible visible = mask.ofLanes(e, e.addi(place, lane), e.subi(count, lane));
     e.store(visible.first, first, lane);
     e.store(visible.span, span, lane);
@@ -81,14 +85,23 @@ void AttendEmitter::softmax(Value key, Value keys) {
     Value fade = emitExp2OfNegative(e, e.sub(before, now));
     e.store(now, most, lane);
     e.store(fade, ratio, lane);
-    Value old = e.mul(e.load(e.floats, total, lane), fade);
-    Value sum = e.loop(e.number(0), keys, 1, {old}, [&](Value j, ValueRange carried) {
+    Value old = e.load(e.floats, total, lane);
+    SmallVector<Value> start{e.mul(old, fade)};
+    if (spread) // p log2(p) of a lower greatest: by the fade, and the fade's own logarithm
+      start.push_back(e.mul(fade, e.fma(e.sub(before, now), old, e.load(e.floats, spread, lane))));
+    auto sum = e.loop(e.number(0), keys, 1, start, [&](Value j, ValueRange carried) {
       Value at = e.addi(e.muli(j, lanes), lane);
-      Value power = emitExp2OfNegative(e, e.sub(e.load(e.floats, scores, at), now));
+      Value below = e.sub(e.load(e.floats, scores, at), now);
+      Value power = emitExp2OfNegative(e, below);
       e.store(power, scores, at);
-      return SmallVector<Value>{e.add(carried[0], power)};
-    })[0];
-    e.store(sum, total, lane);
+      SmallVector<Value> sums{e.add(carried[0], power)};
+      if (spread) // 0 times a finite number where a key is not seen
+        sums.push_back(e.fma(power, e.larger(below, e.constant(e.floats, kLowest)), carried[1]));
+      return sums;
+    });
+    e.store(sum[0], total, lane);
+    if (spread)
+      e.store(sum[1], spread, lane);
   });
 }
 
@@ -106,15 +119,26 @@ void AttendEmitter::keyBlock(Value key) {
 void AttendEmitter::finish() {
   e.loop(e.number(0), e.number(lanes), e.width, [&](Value lane) {
     Value sum = e.load(e.floats, total, lane);
-    e.store(e.div(e.constant(e.floats, 1), sum), ratio, lane);
+    Value inverse = e.div(e.constant(e.floats, 1), sum);
+    e.store(inverse, ratio, lane);
+    if (spread) {
+      Value part =
+          e.mul(e.mul(e.load(e.floats, spread, lane), inverse), e.constant(e.floats, std::numbers::ln2));
+      e.store(e.sub(emitLog(e, sum), part), spread, lane);
+    }
     Value base = e.mul(e.load(e.floats, most, lane), e.constant(e.floats, std::numbers::ln2));
     e.store(e.add(base, emitLog(e, sum)), most, lane);
   });
   Strided out = shape.outRows(e, body.result(0), row, place, head);
   emitTransposeOut(e, out, sums, count, lanes, shape.valueChannel, 1, ratio);
-  Strided lse = shape.perQuery(e, body.result(1), row, place, head);
-  e.loop(e.number(0), count, 1,
-         [&](Value i) { e.store(e.load(e.f32, most, i), lse.base, e.muli(i, lse.rows)); });
+  auto storeRows = [&](Value values, int64_t result) {
+    Strided to = shape.perQuery(e, body.result(result), row, place, head);
+    e.loop(e.number(0), count, 1,
+           [&](Value i) { e.store(e.load(e.f32, values, i), to.base, e.muli(i, to.rows)); });
+  };
+  storeRows(most, 1);
+  if (spread)
+    storeRows(spread, 2);
 }
 
 void AttendEmitter::item(Value number) {

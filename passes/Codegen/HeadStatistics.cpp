@@ -1,15 +1,11 @@
 //===- HeadStatistics.cpp - What a window controller is told --------------===//
 //
 // An item is a head: its sums are added up in one order whatever the number of
-// workers. It goes over rows and blocks of queries as attention does, with the
-// log-sums already known, so nothing of size T x T is kept. Each block is summed
-// on its own before it joins the total.
+// workers. Each block of queries is summed on its own before it joins the total.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Codegen/AttendShape.h"
 #include "passes/Codegen/VectorMath.h"
-
-#include <numbers>
 
 using namespace mlir;
 
@@ -21,24 +17,18 @@ using Predicate = arith::CmpIPredicate;
 class StatisticsEmitter {
 public:
   StatisticsEmitter(HeadStatisticsOp op, KernelBody &body)
-      : op(op), body(body), e(body.e),
-        shape(op.getQ(), op.getK(), op.getV(), op.getKvOf(), body, numberOf(op.getScale())),
-        lanes(shape.queryBlock), queries(body.take(lanes * shape.channel)),
-        scores(body.take(lanes * shape.keyBlock)), logSums(body.take(lanes)), entropies(body.take(lanes)),
-        weights(body.take(lanes)), first(body.take(lanes)), span(body.take(lanes)),
-        totals(body.take(kHeadStatistics * e.width)) {}
+      : op(op), body(body), e(body.e), shape(op.getQ(), op.getK(), op.getV(), op.getKvOf(), body, 1),
+        lanes(shape.queryBlock), weights(body.take(lanes)), totals(body.take(kHeadStatistics * e.width)) {}
 
   void item(Value number);
 
 private:
   Value lastCounted();
-  void start(Value last);
   void block(Value last);
-  void keyBlock(Value key);
-  void addEntropies();
+  void addRows(Value last);
   void addMoments(const Strided &rows, int64_t width, int64_t statistic);
   void addSquares();
-  void add(int64_t statistic, Value sums);
+  void add(int64_t statistic, Value sum);
   Value weightOf(Value row) { return e.splat(e.load(e.f32, weights, row)); }
 
   HeadStatisticsOp op;
@@ -46,7 +36,7 @@ private:
   Emitter &e;
   AttendShape shape;
   int64_t lanes;
-  Value queries, scores, logSums, entropies, weights, first, span, totals;
+  Value weights, totals;
   Value row, head, kv, place, count;
   AttendMask mask;
 };
@@ -62,68 +52,31 @@ Value StatisticsEmitter::lastCounted() {
   })[0];
 }
 
-void StatisticsEmitter::add(int64_t statistic, Value sums) {
+/// `sum`: a vector, or a scalar for its first lane.
+void StatisticsEmitter::add(int64_t statistic, Value sum) {
   Value at = e.number(statistic * e.width);
-  e.store(e.add(e.load(e.floats, totals, at), sums), totals, at);
+  e.store(e.add(e.load(sum.getType(), totals, at), sum), totals, at);
 }
 
-void StatisticsEmitter::start(Value last) {
-  Strided q = shape.queryRows(e, body.argument(op.getQ()), row, place, head);
-  emitTransposeIn(e, queries, q, count, lanes, shape.channel, shape.scale * std::numbers::log2e);
-  Strided lse = shape.perQuery(e, body.argument(op.getLse()), row, place, head);
-  e.zero(logSums, lanes);
-  e.loop(e.number(0), count, 1, [&](Value i) {
-    Value logSum = e.load(e.f32, lse.base, e.muli(i, lse.rows));
-    e.store(e.mul(logSum, e.constant(e.f32, std::numbers::log2e)), logSums, i);
+/// Which rows count and how many do; their entropies over the log of the number of keys.
+void StatisticsEmitter::addRows(Value last) {
+  Strided entropy = shape.perQuery(e, body.argument(op.getEntropy()), row, place, head);
+  Value none = e.constant(e.f32, 0), one = e.constant(e.f32, 1);
+  auto sums = e.loop(e.number(0), count, 1, {none, none}, [&](Value i, ValueRange carried) {
+    Value at = e.addi(place, i), start = e.loadIndex(mask.starts, at);
+    Value counts = e.compare(Predicate::sle, start, last);
+    e.store(e.select(counts, one, none), weights, i);
+    Value before = e.subi(at, e.maxi(mask.firstKey(e, at), e.number(0))); // keys but the row's own
+    Value several = e.compare(Predicate::sgt, before, e.number(0));
+    Value keys = arith::SIToFPOp::create(e.b, e.loc, e.f32, e.addi(before, 1));
+    Value most = e.select(several, emitLog(e, keys), one);
+    Value share = e.div(e.load(e.f32, entropy.base, e.muli(i, entropy.rows)), most);
+    share = e.select(e.both(several, counts), share, none);
+    return SmallVector<Value>{e.add(carried[0], share), e.add(carried[1], e.select(counts, one, none))};
   });
-  Value limit = e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32, last));
-  e.loop(e.number(0), e.number(lanes), e.width, [&](Value lane) {
-    Value valid = e.subi(count, lane);
-    Visible visible = mask.ofLanes(e, e.addi(place, lane), valid);
-    e.store(visible.first, first, lane);
-    e.store(visible.span, span, lane);
-    Lanes there = e.firstOf(valid);
-    Value starts = LLVM::MaskedLoadOp::create(e.b, e.loc, e.ints, e.at(mask.starts, e.addi(place, lane)),
-                                              there.mask, e.constantInt(e.ints, 0), 4);
-    Value counts = e.both(there.mask, e.compare(Predicate::sle, starts, limit));
-    e.store(e.select(counts, e.constant(e.floats, 1), e.constant(e.floats, 0)), weights, lane);
-    e.store(e.constant(e.floats, 0), entropies, lane);
-  });
-}
-
-/// entropy = sum p (lse - s), in powers of two.
-void StatisticsEmitter::keyBlock(Value key) {
-  Value keys = e.mini(e.subi(e.addi(place, count), key), e.number(shape.keyBlock));
-  Strided k = shape.keyRows(e, body.argument(op.getK()), row, key, kv);
-  emitTileProduct(e, {k, queries, scores, {}, keys, e.number(shape.channel), lanes, false});
-  Value key32 = arith::TruncIOp::create(e.b, e.loc, e.i32, key);
-  e.loop(e.number(0), e.number(lanes), e.width, [&](Value lane) {
-    Visible visible{e.subi(e.load(e.ints, first, lane), e.splat(key32)), e.load(e.ints, span, lane)};
-    Value logSum = e.load(e.floats, logSums, lane), before = e.load(e.floats, entropies, lane);
-    Value sum = e.loop(e.number(0), keys, 1, {before}, [&](Value j, ValueRange carried) {
-      Value seen = isSeen(e, e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32, j)), visible);
-      Value below = e.sub(e.load(e.floats, scores, e.addi(e.muli(j, lanes), lane)), logSum);
-      Value part = e.mul(emitExp2OfNegative(e, below), below);
-      return SmallVector<Value>{e.sub(carried[0], e.select(seen, part, e.constant(e.floats, 0)))};
-    })[0];
-    e.store(sum, entropies, lane);
-  });
-}
-
-/// Entropies over the log of the number of keys, and the number of rows.
-void StatisticsEmitter::addEntropies() {
-  e.loop(e.number(0), e.number(lanes), e.width, [&](Value lane) {
-    Value weight = e.load(e.floats, weights, lane);
-    Value after = e.load(e.ints, span, lane); // keys but one
-    Value keys = arith::SIToFPOp::create(e.b, e.loc, e.floats, e.addi(after, e.constantInt(e.ints, 1)));
-    Value several = e.compare(Predicate::sgt, after, e.constantInt(e.ints, 0));
-    Value greatest = e.select(several, emitLog(e, keys), e.constant(e.floats, 1));
-    Value entropy = e.mul(e.load(e.floats, entropies, lane), e.constant(e.floats, std::numbers::ln2));
-    Value share = e.select(several, e.div(entropy, greatest), e.constant(e.floats, 0));
-    constexpr int64_t kEntropy = 9, kRows = 11;
-    add(kEntropy, e.mul(weight, share));
-    add(kRows, weight);
-  });
+  constexpr int64_t kEntropy = 9, kRows = 11;
+  add(kEntropy, sums[0]);
+  add(kRows, sums[1]);
 }
 
 /// Adds sums of |x|, x and x^2 of the block's rows that count.
@@ -155,10 +108,7 @@ void StatisticsEmitter::addSquares() {
 
 void StatisticsEmitter::block(Value last) {
   count = e.mini(e.subi(e.number(shape.queries), place), e.number(lanes));
-  start(last);
-  Value from = e.maxi(mask.firstKey(e, place), e.number(0));
-  e.loop(from, e.addi(place, count), shape.keyBlock, [&](Value key) { keyBlock(key); });
-  addEntropies();
+  addRows(last);
   addMoments(shape.queryRows(e, body.argument(op.getQ()), row, place, head), shape.channel, 0);
   addMoments(shape.keyRows(e, body.argument(op.getK()), row, place, kv), shape.channel, 3);
   addMoments(shape.valueRows(e, body.argument(op.getV()), row, place, kv), shape.valueChannel, 6);

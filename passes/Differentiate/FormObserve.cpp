@@ -1,8 +1,9 @@
 //===- FormObserve.cpp - The program of a control step --------------------===//
 //
-// @observe is @micro after differentiation and, for each attend whose windows
-// are read from state, statistics of its heads added to the state. Nothing that
-// @micro computes changes: its gradients are equal bit for bit.
+// @observe is @micro after differentiation, where each attend whose windows are
+// read from state gives its rows' entropies too, and statistics of its heads are
+// added to the state. Nothing that @micro computes changes: its gradients are
+// equal bit for bit.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Differentiate/Passes.h"
@@ -44,6 +45,17 @@ std::optional<Site> siteOf(AttendOp attend) {
   return site;
 }
 
+AttendOp withEntropies(AttendOp attend) {
+  OpBuilder builder(attend);
+  auto made = AttendOp::create(builder, attend.getLoc(), attend.getQ(), attend.getK(), attend.getV(),
+                               attend.getWindows(), attend.getDocStart(), attend.getOffset(),
+                               attend.getKvOf(), attend.getScaleAttr(), attend.getWindowAttr(),
+                               attend.getOrderAttr(), builder.getUnitAttr());
+  attend->replaceAllUsesWith(ValueRange{made.getOut(), made.getLse()});
+  attend.erase();
+  return made;
+}
+
 struct FormObserve : impl::FormObserveBase<FormObserve> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -59,7 +71,7 @@ struct FormObserve : impl::FormObserveBase<FormObserve> {
   }
 
   void addStatistics(func::FuncOp observe, const Site &site) {
-    AttendOp attend = site.attend;
+    AttendOp attend = withEntropies(site.attend);
     RankedTensorType q = tensorType(attend.getQ());
     auto windows = getOperation().lookupSymbol<StateOp>((kControlWindows + site.path).str());
     int64_t all = windows.getTensorType().getDimSize(0);
@@ -74,15 +86,18 @@ struct FormObserve : impl::FormObserveBase<FormObserve> {
     std::string name = "control/statistics/" + site.path;
     if (!getOperation().lookupSymbol(name))
       addZeroState(getOperation(), name, Role::Control, type, loc);
-    OpBuilder builder(bodyOf(observe).getTerminator());
-    Value before = GetOp::create(builder, loc, type, name);
+    // Right behind the attend: nothing that it reads or writes has to live longer for it.
+    OpBuilder builder(attend->getContext());
+    builder.setInsertionPointAfter(attend);
     Value found = HeadStatisticsOp::create(
         builder, loc, site.heads.empty() ? type : typeOf(own, headCount(q)), attend.getQ(), attend.getK(),
-        attend.getV(), attend.getOut(), attend.getLse(), attend.getWindows(), attend.getDocStart(),
-        attend.getKvOf(), argumentCalled(observe, "targets"), attend.getScaleAttr());
+        attend.getV(), attend.getOut(), attend.getEntropy(), attend.getWindows(), attend.getDocStart(),
+        attend.getKvOf(), argumentCalled(observe, "targets"));
     if (!site.heads.empty())
       found = PutOp::create(builder, loc, type, found, builder.getArrayAttr({whole}), own,
                             builder.getDenseI64ArrayAttr(site.heads));
+    builder.setInsertionPoint(bodyOf(observe).getTerminator());
+    Value before = GetOp::create(builder, loc, type, name);
     SetOp::create(builder, loc, name, binary(builder, loc, BinaryFn::Add, before, found));
   }
 };

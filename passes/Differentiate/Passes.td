@@ -105,12 +105,13 @@ def FormObserve : WeftPass<"form-observe"> {
   let summary = "makes @observe, the program of a control step, out of @micro";
   let description = [{
     observe(inputs of micro) -> loss_sum: @micro and, for each attend that reads
-    its windows from `control/windows/SITE`, `weft.head_statistics` added to the
-    state entry `control/statistics/SITE`, [heads, 12]. Rows of slots behind the
-    data are left out, by `targets`.
+    its windows from `control/windows/SITE`, entropies of its rows, and
+    `weft.head_statistics` added to the state entry `control/statistics/SITE`,
+    [heads, 12]. Rows of slots behind the data are left out, by `targets`.
 
     Needs: @micro, differentiated. Gives: the gradients of @micro, bit for bit.
-    Cost: the scores of those attends once more.
+    Cost: a product and a sum for each pair of those attends, and one pass over
+    what they read and write.
 
     Example: `weft.set @"control/statistics/attn"` behind the sets of gradients.
 

@@ -39,7 +39,7 @@ static bool isStatistic(KernelOp kernel, unsigned result) {
   if (!op)
     return false;
   if (auto attend = dyn_cast<AttendOp>(op))
-    return value == attend.getLse();
+    return value != attend.getOut();
   if (auto grad = dyn_cast<AttendGradQueryOp>(op))
     return value == grad.getDelta();
   if (auto mix = dyn_cast<MixOp>(op))

@@ -172,8 +172,13 @@ def attend(t, attrs, out):
     out_value = np.einsum("bhij,bjhc->bihc", e / total, v)
     lse = np.transpose((top + np.log(total))[..., 0], (0, 2, 1))
     if attrs.get("statistics"):
-        return flat, k, v, scores, seen
-    return [out_value.reshape(out[0].value.shape), lse.reshape(out[1].value.shape)]
+        return flat, k, v, seen
+    results = [out_value.reshape(out[0].value.shape), lse.reshape(out[1].value.shape)]
+    if len(out) > 2:  # p log p is 0 where p is
+        p = e / total
+        entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1)
+        results.append(np.transpose(entropy, (0, 2, 1)).reshape(out[2].value.shape))
+    return results
 
 
 def mix_parts(t, rows, queries, keys):
@@ -241,9 +246,9 @@ def put(t, attrs, out):
 
 def head_statistics(t, attrs, out):
     """Sums of each head from whole matrices of probabilities."""
-    q, k, v, scores, seen = attend(t, attrs | {"statistics": True}, out)
+    q, k, v, seen = attend(t, attrs | {"statistics": True, "scale": 1}, out)
     output = t["out"].value.reshape(v.shape)
-    lse = np.transpose(t["lse"].value.reshape(q.shape[:3]), (0, 2, 1))
+    entropy = np.transpose(t["entropy"].value.reshape(q.shape[:3]), (0, 2, 1))
     start = t["doc_start"].value
     counted = np.ones_like(start, dtype=bool)
     if "targets" in t:  # an empty maximum is -1
@@ -254,8 +259,6 @@ def head_statistics(t, attrs, out):
     for x in (q, k, v):
         columns += [(f(x).sum(-1) * weight).sum((0, 1)) for f in (np.abs, lambda y: y, np.square)]
     keys = seen.sum(-1)
-    finite = np.where(seen, scores, 0)
-    entropy = lse - (np.where(seen, np.exp(finite - lse[..., None]), 0) * finite).sum(-1)
     share = np.where(keys > 1, entropy / np.log(np.maximum(keys, 2)), 0)  # [batch, heads, pos]
     columns.append((np.transpose(share, (0, 2, 1)) * weight).sum((0, 1)))
     columns.append(((output**2).sum(-1) * weight).sum((0, 1)))

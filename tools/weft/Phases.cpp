@@ -61,6 +61,8 @@ absl::Status Phases::compile() {
   if (!windows.ok())
     return windows.status();
   control = std::move(*windows);
+  if (control)
+    countWorkOf(*control, *machine);
   train.control = control.get();
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 
 #include "tools/weft/WindowPlans.h"
 
+#include "passes/Codegen/Gpu/Attend.h"
 #include "runtime/control/WindowsFile.h"
 #include "runtime/core/File.h"
 #include "runtime/train/Checkpoint.h"
@@ -274,10 +275,19 @@ windowsOf(const Program &program, const std::string &checkpoint, bool frozenToo,
   return control;
 }
 
+void weft::countWorkOf(rt::WindowControl &control, const rt::Machine &machine) {
+  const GpuTarget target{machine.executable().target};
+  if (target.chip.starts_with("sm_"))
+    control.setTiles([target](int64_t channels, int64_t valueChannels) {
+      return channels == valueChannels ? attendTiles(channels, target) : rt::AttendTiles();
+    });
+}
+
 absl::StatusOr<std::unique_ptr<rt::WindowControl>>
 weft::startWindows(const Program &program, rt::Machine &machine, const std::string &checkpoint) {
   return windowsOf(program, checkpoint, false,
                    [&](rt::WindowControl &control, const rt::ControlState *saved, int64_t step) {
+                     countWorkOf(control, machine);
                      return control.begin(machine, saved, step);
                    });
 }

@@ -19,6 +19,9 @@ absl::StatusOr<std::unique_ptr<rt::WindowControl>> makeWindowControl(const Progr
 /// Whether training needs program `observe`: a statement chooses from statistics.
 bool choosesWindows(const Program &program);
 
+/// Executed work is from now on that of the kernels that `machine` runs.
+void countWorkOf(rt::WindowControl &control, const rt::Machine &machine);
+
 /// Windows as the checkpoint left them, or as they start without one (empty). With
 /// an adaptive plan that nothing was decided for yet, evaluations are live.
 absl::StatusOr<std::unique_ptr<rt::WindowControl>> startWindows(const Program &program, rt::Machine &machine,

@@ -123,6 +123,7 @@ LogicalResult evaluate(AttendOp op, Frame &frame) {
     return failure();
   Array &out = frame.make(op.getOut());
   Array &lse = frame.make(op.getLse(), -std::numeric_limits<double>::infinity());
+  Array *entropy = op.getEntropy() ? &frame.make(op.getEntropy()) : nullptr;
   std::vector<double> scores;
   a.forEachQuery([&](int64_t b, int64_t i, int64_t h) {
     auto [first, last] = a.range(b, i, h);
@@ -138,6 +139,8 @@ LogicalResult evaluate(AttendOp op, Frame &frame) {
     double *row = &out.data[a.query(b, i, h, a.v.width)];
     for (int64_t j = first; j <= last; ++j) {
       double p = std::exp(scores[j - first] - total);
+      if (entropy)
+        entropy->data[a.query(b, i, h, 1)] += p * (total - scores[j - first]);
       const double *value = a.v.at(b, j, h);
       for (int64_t c = 0; c < a.v.width; ++c)
         row[c] += p * value[c];
@@ -212,11 +215,12 @@ static void addMoments(double *sums, const double *x, int64_t width) {
 }
 
 LogicalResult evaluate(HeadStatisticsOp op, Frame &frame) {
-  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), op.getKvOf(), numberOf(op.getScale()), frame);
+  Attention a = attentionOf(op.getQ(), op.getK(), op.getV(), op.getKvOf(), 1, frame);
   a.windows = &frame[op.getWindows()], a.start = &frame[op.getDocStart()];
   if (failed(check(a, op)))
     return failure();
-  const Array &out = frame[op.getOut()], &lse = frame[op.getLse()], *targets = frame.find(op.getTargets());
+  const Array &out = frame[op.getOut()], &entropy = frame[op.getEntropy()];
+  const Array *targets = frame.find(op.getTargets());
   Array &result = frame.make(op.getResult());
   a.forEachQuery([&](int64_t b, int64_t i, int64_t h) {
     auto [first, last] = a.range(b, i, h);
@@ -227,13 +231,8 @@ LogicalResult evaluate(HeadStatisticsOp op, Frame &frame) {
     addMoments(sums, &a.q->data[row * a.channels], a.channels);
     addMoments(sums + 3, a.k.at(b, i, h), a.channels);
     addMoments(sums + 6, a.v.at(b, i, h), a.v.width);
-    double entropy = lse.data[row];
-    for (int64_t j = first; j <= last; ++j) {
-      double score = a.score(b, i, h, j);
-      entropy -= std::exp(score - lse.data[row]) * score;
-    }
     if (first < last)
-      sums[9] += entropy / std::log(static_cast<double>(last - first + 1));
+      sums[9] += entropy.data[row] / std::log(static_cast<double>(last - first + 1));
     const double *o = &out.data[row * a.v.width];
     sums[10] += dot(o, o, a.v.width);
     sums[11] += 1;

@@ -2,7 +2,8 @@
 //
 // Scores of 64 queries and a block of keys, a running maximum and sum a row,
 // probabilities as left operand of the product with the values. Powers are of
-// two: log2(e) is in the scale.
+// two: log2(e) is in the scale. For entropies a third sum runs along, of p log2(p)
+// with p over the largest so far.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Codegen/Gpu/AttendKernel.h"
@@ -28,10 +29,20 @@ private:
     Value most, total; // of each row: the largest score, this thread's part of the sum
     Value fade;        // what earlier sums are multiplied by
     Value probabilities;
+    Value spread; // this thread's part of the sum for entropies, or null
   };
   Value consume(const Item &item, Value number) override;
   Value scoresOf(Value number);
-  Softmax softmax(Value scores, Value most, Value total);
+  /// `spread` null: without entropies.
+  Softmax softmax(Value scores, Value most, Value total, Value spread);
+  Value spreadOf(const Softmax &s, Value exponents, Value most, Value total, Value spread);
+  /// Carried values end with the sum for entropies.
+  Value spreadIn(ValueRange carried) const { return p.entropy < 0 ? Value() : carried.back(); }
+  static Values with(Values values, Value spread) {
+    if (spread)
+      values.push_back(spread);
+    return values;
+  }
   Value faded(Value out, Value fade);
   Values block(const Run &run, const Keys &keys, Value at, Value number, ValueRange carried);
   Values overlapped(const Run &run, const Keys &keys, Value at, Value number, ValueRange carried);
@@ -39,7 +50,8 @@ private:
   Values sumBlocks(const Item &item, const Run &run, const Keys &keys, Value number);
   void finish(const Item &item, ValueRange carried);
   Values nothing() {
-    return {e.splat(e.rows(e.f32), e.real(kLowest)), e.zero(e.rows(e.f32)), e.zero(e.frag(p.channel))};
+    return with({e.splat(e.rows(e.f32), e.real(kLowest)), e.zero(e.rows(e.f32)), e.zero(e.frag(p.channel))},
+                p.entropy < 0 ? Value() : e.zero(e.rows(e.f32)));
   }
 
   double power; // scores to exponents of 2
@@ -54,7 +66,20 @@ Value Forward::scoresOf(Value number) {
   return scores;
 }
 
-Forward::Softmax Forward::softmax(Value scores, Value before, Value total) {
+/// Of a largest score that grows by log2(1 / fade): f (sum p log2(p) + log2(f) sum p).
+Value Forward::spreadOf(const Softmax &s, Value exponents, Value before, Value total, Value spread) {
+  auto contract = arith::FastMathFlags::contract;
+  Value parts = e.map(exponents.getType(), {s.probabilities, exponents}, [&](ValueRange in) {
+    return arith::MulFOp::create(e.b, e.loc, in[0], in[1], contract).getResult();
+  });
+  Value sum = e.reduce(tile::Fold::Add, parts, /*partial=*/true);
+  return e.map(e.rows(e.f32), {spread, total, s.fade, before, s.most, sum}, [&](ValueRange in) {
+    Value lower = e.mulf(e.subf(in[3], in[4]), e.real(power));
+    return e.fma(in[2], e.fma(lower, in[1], in[0]), in[5]);
+  });
+}
+
+Forward::Softmax Forward::softmax(Value scores, Value before, Value total, Value spread) {
   Type rows = e.rows(e.f32);
   Value c = e.real(power), minus = e.real(-power);
   Softmax s;
@@ -63,8 +88,15 @@ Forward::Softmax Forward::softmax(Value scores, Value before, Value total) {
   s.fade =
       e.map(rows, {before, s.most}, [&](ValueRange in) { return e.exp2(e.mulf(e.subf(in[0], in[1]), c)); });
   Value base = e.map(rows, {s.most}, [&](ValueRange in) { return e.mulf(in[0], minus); });
-  s.probabilities =
-      e.map(scores.getType(), {scores, base}, [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
+  auto exponent = [&](ValueRange in) { return e.fma(in[0], c, in[1]); };
+  if (spread) {
+    Value exponents = e.map(scores.getType(), {scores, base}, exponent);
+    s.probabilities = e.map(scores.getType(), {exponents}, [&](ValueRange in) { return e.exp2(in[0]); });
+    s.spread = spreadOf(s, exponents, before, total, spread);
+  } else {
+    s.probabilities =
+        e.map(scores.getType(), {scores, base}, [&](ValueRange in) { return e.exp2(exponent(in)); });
+  }
   s.total = e.map(rows, {total, s.fade, e.reduce(tile::Fold::Add, s.probabilities, /*partial=*/true)},
                   [&](ValueRange in) { return e.fma(in[0], in[1], in[2]); });
   return s;
@@ -79,14 +111,14 @@ AttendKernel::Values Forward::block(const Run &run, const Keys &keys, Value at, 
                                     ValueRange carried) {
   Value scores = e.waitOne(0, scoresOf(number));
   release(kKeys, number);
-  Softmax s = softmax(mask(scores, blockOf(run, at), keys), carried[0], carried[1]);
+  Softmax s = softmax(mask(scores, blockOf(run, at), keys), carried[0], carried[1], spreadIn(carried));
   Value out = faded(carried[2], s.fade), left = e.left(s.probabilities), v = take(kValues, number);
   e.fence();
   out = e.product(left, v, out, /*transposed=*/true);
   e.commit();
   out = e.wait(0, {out, left})[0];
   release(kValues, number);
-  return {s.most, s.total, out};
+  return with({s.most, s.total, out}, s.spread);
 }
 
 /// As block, but carried too are the probabilities of the block before, whose
@@ -105,12 +137,12 @@ AttendKernel::Values Forward::overlapped(const Run &run, const Keys &keys, Value
   passTurn();
   Values under = e.wait(1, {scores, out, carried[3]});
   release(kKeys, number);
-  Softmax s = softmax(mask(under[0], blockOf(run, at), keys), carried[0], carried[1]);
+  Softmax s = softmax(mask(under[0], blockOf(run, at), keys), carried[0], carried[1], spreadIn(carried));
   Values done = e.wait(0, {under[1], under[2]});
   release(kValues, before);
   // Not before the wait: they take the place of those that the product read.
   Value left = e.left(s.probabilities);
-  return {s.most, s.total, faded(done[0], s.fade), left};
+  return with({s.most, s.total, faded(done[0], s.fade), left}, s.spread);
 }
 
 AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, const Keys &keys,
@@ -121,8 +153,8 @@ AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, co
     prefetch(item, run, e.add(at, 1), e.add(inRing, 1));
     Value scores = e.waitOne(0, scoresOf(inRing));
     release(kKeys, inRing);
-    Softmax s = softmax(mask(scores, blockOf(run, at), keys), none[0], none[1]);
-    Value start[] = {s.most, s.total, none[2], e.left(s.probabilities)};
+    Softmax s = softmax(mask(scores, blockOf(run, at), keys), none[0], none[1], spreadIn(none));
+    Values start = with({s.most, s.total, none[2], e.left(s.probabilities)}, s.spread);
     Values sums = forEachBlock(
         item, run, number, e.add(at, 1), keys.end, start,
         [&](Value at, Value inRing, ValueRange in) { return overlapped(run, keys, at, inRing, in); });
@@ -132,7 +164,7 @@ AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, co
     e.commit();
     out = e.wait(0, {out, sums[3]})[0];
     release(kValues, last);
-    return Values{sums[0], sums[1], out};
+    return with({sums[0], sums[1], out}, spreadIn(sums));
   };
   return e.when(e.less(keys.begin, keys.end), some, none);
 }
@@ -159,9 +191,21 @@ void Forward::finish(const Item &item, ValueRange carried) {
   tile::StoreFragOp::create(e.b, e.loc, out, operand(p.out),
                             place(item.row, row, item.head, p.queries, p.heads, p.channel),
                             e.wide(e.number(p.heads * p.channel)), limit);
-  tile::StoreRowsOp::create(e.b, e.loc, lse, operand(p.lse),
-                            place(item.row, row, item.head, p.queries, p.heads, 1), e.wide(e.number(p.heads)),
-                            limit);
+  auto storeRows = [&](Value values, int to) {
+    tile::StoreRowsOp::create(e.b, e.loc, values, operand(to),
+                              place(item.row, row, item.head, p.queries, p.heads, 1),
+                              e.wide(e.number(p.heads)), limit);
+  };
+  storeRows(lse, p.lse);
+  if (p.entropy < 0)
+    return;
+  // log(sum) - sum p log(p) / sum, p over the largest.
+  Value spread = tile::QuadOp::create(e.b, e.loc, rows, tile::Fold::Add, spreadIn(carried));
+  Value entropy = e.map(rows, {total, spread, inverse}, [&](ValueRange in) {
+    Value part = e.mulf(e.mulf(in[1], in[2]), e.real(-std::numbers::ln2));
+    return e.addf(e.log(in[0]), part);
+  });
+  storeRows(entropy, p.entropy);
 }
 
 Value Forward::consume(const Item &item, Value number) {

@@ -92,6 +92,7 @@ void Reader::readOp(AttendOp op) {
   p.offset = argument(op.getOffset());
   p.out = result(op.getOut());
   p.lse = result(op.getLse());
+  p.entropy = op.getEntropy() ? result(op.getEntropy()) : -1;
 }
 
 void Reader::readOp(AttendGradQueryOp op) {
@@ -130,6 +131,9 @@ bool Reader::checkSizes(Value q, Value k, Value v) {
                   "; there are tiles for 64 and 128, values of the same size");
   if (!(p.scale > 0))
     return refuse("scale " + std::to_string(p.scale) + "; tiles need one above 0");
+  constexpr double kMostForEntropies = 1000; // times what stands for a score that is not seen: finite
+  if (p.entropy >= 0 && p.scale > kMostForEntropies)
+    return refuse("entropies at scale " + std::to_string(p.scale) + "; tiles need one of at most 1000");
   // Places, heads and items are counted in 32 bits.
   constexpr int64_t kMost = int64_t(1) << 30;
   if (p.batch * p.heads * std::max(p.queries, p.keys) >= kMost)

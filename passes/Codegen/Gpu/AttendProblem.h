@@ -25,6 +25,7 @@ struct AttendProblem {
   std::vector<int32_t> order; // of heads (of key-value heads for KeyValue), or empty
   Operand q = -1, k = -1, v = -1, windows = -1, starts = -1, offset = -1, kvOf = -1;
   Operand out = -1, lse = -1, dout = -1, delta = -1; // read or written, by pass
+  Operand entropy = -1;                              // written by Forward, f32 as lse
   Operand dq = -1, dk = -1, dv = -1;
   std::vector<mlir::RankedTensorType> types; // of operands, as stored
 

@@ -56,7 +56,8 @@ Value AttendQueryRows::mask(Value scores, Value block, const Keys &keys) {
                 [&] {
                   Value first =
                       e.map(e.rows(e.i32), {keys.first}, [&](ValueRange in) { return e.sub(in[0], key); });
-                  Value unseen = e.real(-std::numeric_limits<double>::infinity());
+                  constexpr double kFinite = -1e34;
+                  Value unseen = e.real(p.entropy < 0 ? -std::numeric_limits<double>::infinity() : kFinite);
                   return Values{e.mapPlaces(scores.getType(), {scores, first, keys.span}, [&](ValueRange in) {
                     Value column = in[4];
                     return e.select(e.within(e.sub(column, in[1]), in[2]), in[0], unseen);

@@ -47,6 +47,7 @@ static MaybeKind singleKind(const BareKernel &bare, std::string &why) {
       .Case<CrossEntropyGradOp>([&](auto op) { return crossEntropyGradKind(bare, op); })
       .Case<ContractOp>([&](auto op) { return productKind(bare, op); })
       .Default([&](Operation *op) -> MaybeKind {
+      .Case<HeadStatisticsOp>([&](auto op) { return headStatisticsKind(bare, op, why); })
         if (!isa<DocumentOp, IntegersOp>(op))
           why = ("no fast form of " + op->getName().stripDialect()).str();
         return std::nullopt;

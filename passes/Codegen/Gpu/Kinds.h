@@ -30,6 +30,7 @@ MaybeKind crossEntropyGradKind(const BareKernel &bare, CrossEntropyGradOp op);
 
 /// Any kernel that a CPU has: its body, one thread a work item.
 BlockKind slowKind(const BareKernel &bare);
+MaybeKind headStatisticsKind(const BareKernel &bare, HeadStatisticsOp op, std::string &why);
 
 /// The best of all.
 BlockKind blockKindOf(const BareKernel &bare);

@@ -44,6 +44,18 @@ private:
   }
 };
 
+/// With entropies, a third result.
+std::string observedText(const Case &c) {
+  std::string results = c.out() + ", " + c.perQuery() + ", " + c.perQuery();
+  std::string scale = c.scale();
+  scale.insert(1, "entropies, ");
+  return "weft.kernel @k rows [] chunks 1 (%q: " + c.query() + ", %k: " + c.key() + ", %v: " + c.value() +
+         ", %w: " + c.windowType() + ", %d: " + c.places() + c.tableArgument() + ") -> (" + results +
+         ") {\n%o, %l, %h = weft.attend %q, %k, %v windows %w documents %d" + c.table() + c.order + " " +
+         scale + " : (" + c.query() + ", " + c.key() + ", " + c.value() + ", " + c.windowType() + ", " +
+         c.places() + c.tableType() + ") -> (" + results + ")\nweft.yield %o, %l, %h : " + results + " }";
+}
+
 std::string forwardText(const Case &c) {
   return "weft.kernel @k rows [] chunks 1 (%q: " + c.query() + ", %k: " + c.key() + ", %v: " + c.value() +
          ", %w: " + c.windowType() + ", %d: " + c.places() + c.tableArgument() + ") -> (" + c.out() + ", " +
@@ -180,24 +192,29 @@ std::string statisticsText(const Case &c, bool targets) {
   std::string result = "tensor<" + std::to_string(c.headCount) + "x12xf32>";
   std::string target = targets ? ", %y: " + c.places() : "", targetType = targets ? ", " + c.places() : "";
   return "weft.kernel @k rows [] chunks 1 (%q: " + c.query() + ", %k: " + c.key() + ", %v: " + c.value() +
-         ", %w: " + c.windowType() + ", %d: " + c.places() + ", %o: " + c.out() + ", %l: " + c.perQuery() +
+         ", %w: " + c.windowType() + ", %d: " + c.places() + ", %o: " + c.out() + ", %h: " + c.perQuery() +
          c.tableArgument() + target + ") -> (" + result +
-         ") {\n%r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d" + c.table() +
-         (targets ? " targets %y " : " ") + c.scale() + " : (" + c.query() + ", " + c.key() + ", " +
-         c.value() + ", " + c.out() + ", " + c.perQuery() + ", " + c.windowType() + ", " + c.places() +
-         c.tableType() + targetType + ") -> " + result + "\nweft.yield %r : " + result + " }";
+         ") {\n%r = weft.head_statistics %q, %k, %v, %o, %h windows %w documents %d" + c.table() +
+         (targets ? " targets %y" : "") + " : (" + c.query() + ", " + c.key() + ", " + c.value() + ", " +
+         c.out() + ", " + c.perQuery() + ", " + c.windowType() + ", " + c.places() + c.tableType() +
+         targetType + ") -> " + result + "\nweft.yield %r : " + result + " }";
 }
 
 void checkStatistics(const Case &c, bool targets) {
   SCOPED_TRACE("length " + std::to_string(c.length) + ", heads " + c.heads + " on " + c.kv);
-  KernelHarness forward(forwardText(c));
-  fillCommon(forward, c);
-  fillTable(forward, c, 5);
+  KernelHarness plain(forwardText(c)), forward(observedText(c));
+  for (KernelHarness *harness : {&plain, &forward}) {
+    fillCommon(*harness, c);
+    fillTable(*harness, c, 5);
+  }
+  forward.check(5e-6);
   auto results = forward.run();
+  EXPECT_EQ(plain.run()[0], results[0]); // an observed step changes nothing
+  EXPECT_EQ(plain.run()[1], results[1]);
   KernelHarness statistics(statisticsText(c, targets));
   fillCommon(statistics, c);
   statistics.fill[5] = numbers(results[0]);
-  statistics.fill[6] = numbers(results[1]);
+  statistics.fill[6] = numbers(results[2]);
   fillTable(statistics, c, 7);
   if (targets) // none in the last document, some left out before
     statistics.fill[c.kvOf.empty() ? 7 : 8] = [&c](size_t, size_t i) {
@@ -207,7 +224,8 @@ void checkStatistics(const Case &c, bool targets) {
   statistics.check(2e-5);
 }
 
-// Catches: padding that counts, an entropy over another number of keys, rows of a
+// Catches: an entropy whose sum is not faded, or by the fade alone; padding that
+// counts, an entropy over another number of keys, rows of a
 // block left out or counted twice, k and v of another head.
 TEST(Attention, statistics) {
   for (int64_t length : {1, 7, 64, 65, 150}) {

@@ -1,8 +1,8 @@
 // RUN: weft-opt %s --form-programs="programs=micro,observe" --differentiate --form-observe | FileCheck %s
 
-// The attend whose windows are state is observed, behind the sets of gradients;
-// the one with constants is not. Mutation caught: statistics in @micro too, rows
-// of padding counted, one attend of another observed.
+// The attend whose windows are state is observed, the sums are added behind the sets
+// of gradients; the one with constants is not. Mutation caught: statistics in @micro too, rows
+// of padding counted, one attend of another observed, entropies of that one.
 
 !ids = tensor<2x4xi32, #weft.axes<batch, pos>>
 !act = tensor<2x4x6xf32, #weft.axes<batch, pos, dim>>
@@ -17,9 +17,13 @@
 // CHECK-LABEL: func.func @micro
 // CHECK-NOT: statistic
 // CHECK: func.func @observe(%{{.*}} {weft.name = "tokens"}, %[[T:.*]]: tensor<2x4xi32, #weft.axes<batch, pos>> {weft.name = "targets"}, %[[D:.*]]: tensor<2x4xi32, #weft.axes<batch, pos>> {weft.name = "doc_start"}) -> (tensor<f32> {weft.name = "loss_sum"})
+// CHECK: weft.attend
+// CHECK-NOT: entropies
+// CHECK: %[[W:.*]] = weft.get @"control/windows/block.1.attn"
+// CHECK: %[[O:[^,]*]], %{{[^,]*}}, %[[E:[^,]*]] = weft.attend %{{.*}} windows %[[W]] documents %[[D]] {entropies, scale = 5.000000e-01 : f64}
+// CHECK-NEXT: %[[S:.*]] = weft.head_statistics %{{.*}}, %{{.*}}, %{{.*}}, %[[O]], %[[E]] windows %[[W]] documents %[[D]] targets %[[T]] :
 // CHECK: weft.set @"grad/wq"
 // CHECK: %[[OLD:.*]] = weft.get @"control/statistics/block.1.attn"
-// CHECK: %[[S:.*]] = weft.head_statistics %{{.*}} documents %[[D]] targets %[[T]] {scale = 5.000000e-01 : f64}
 // CHECK: %[[NEW:.*]] = weft.binary add %[[OLD]], %[[S]]
 // CHECK: weft.set @"control/statistics/block.1.attn", %[[NEW]]
 // CHECK-NOT: head_statistics

@@ -3,7 +3,8 @@
   emulate_attention.py TILE_TO_PTX WEFT sm_90a|sm_80
 
 Forward and both gradients of two heads, one of them with a window, over packed
-documents, against float64; the forward runs on one CTA and on three.
+documents, against float64; the forward runs on one CTA and on three, and as in
+a control step, with entropies.
 """
 
 import os
@@ -29,11 +30,18 @@ def run(*command):
     return done.stdout
 
 
+PLAN = f"plan observed for gpt_rope {{ windows adaptive [{ROWS}, full] }}"
+
+
 def kernels(tool, weft, chip):
     """{kind: (PTX, threads, rows of each map's box)} of the attention kernels; sm_80 has no maps."""
-    model = os.path.join(HERE, "..", "..", "..", "models", "gpt_rope.weft")
-    text = run(weft, "compile", model, "--set", "depth=1", "--set", "dim=128", "--set", "heads=2", "--positions",
-               str(ROWS), "--batch", str(BATCH), "--program", "micro", "--target", chip, "--emit", "tile")
+    model = os.path.abspath(os.path.join(HERE, "..", "..", "..", "models", "gpt_rope.weft"))
+    with tempfile.NamedTemporaryFile("w", suffix=".weft") as plan:
+        plan.write(f'use "{model}"\n{PLAN}\n')
+        plan.flush()
+        text = run(weft, "compile", model, "--set", "depth=1", "--set", "dim=128", "--set", "heads=2", "--positions",
+                   str(ROWS), "--batch", str(BATCH), "--plan", plan.name + ":observed", "--program", "micro",
+                   "--program", "observe", "--target", chip, "--emit", "tile")
     found = {}
     for part in re.split(r"(?m)^// (?=\w+_[0-9a-f]{8}$)", text):
         if "tile.kernel" not in part:
@@ -43,6 +51,8 @@ def kernels(tool, weft, chip):
             file.flush()
             ptx = run(tool, file.name, chip)
         kind = re.search(r"@(\w+)_[0-9a-f]{8}\(", part)[1]
+        if kind == "attend" and len(re.findall(r"%arg\d+: !tile.global<f32>", part)) == 2:
+            kind = "attend_entropies"
         boxes = dict(re.findall(r"load_tile (%arg\d+)\[.*: <1x(\d+)x64xbf16", part))
         maps = re.findall(r"(%arg\d+): !tile.map", part)
         found[kind] = (ptx, int(re.search(r"threads (\d+)", part)[1]), [int(boxes[name]) for name in maps])
@@ -67,8 +77,9 @@ def reference(q, k, v, dout, starts):
     delta = (dout * from_bf16(to_bf16(out))).sum(3, keepdims=True)
     ds = p * (dout @ v.swapaxes(2, 3) - delta) * scale
     back = lambda x: x.transpose(0, 2, 1, 3)
-    return {"out": back(out), "lse": back(top + np.log(total))[..., 0], "delta": back(delta)[..., 0],
-            "dq": back(ds @ k), "dk": back(ds.swapaxes(2, 3) @ q), "dv": back(p.swapaxes(2, 3) @ dout)}
+    entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(3, keepdims=True)
+    return {"out": back(out), "lse": back(top + np.log(total))[..., 0], "entropy": back(entropy)[..., 0],
+            "delta": back(delta)[..., 0], "dq": back(ds @ k), "dk": back(ds.swapaxes(2, 3) @ q), "dv": back(p.swapaxes(2, 3) @ dout)}
 
 
 def check(name, got, expected, bound):
@@ -103,6 +114,11 @@ def attention(tool, weft, chip):
         first = out
     check("out", from_bf16(out), expected["out"], 4e-3)
     check("lse", lse, expected["lse"], 1e-6)
+    out_too, lse_too, entropy = poison(), rows(), rows()
+    start("attend_entropies", common + [out_too, lse_too, entropy], [q, k, v], 2)
+    if (out_too != out).any() or (lse_too != lse).any():
+        sys.exit("attend: entropies change the result")
+    check("entropy", entropy, expected["entropy"], 2e-6)
     dq, delta = poison(), rows()
     start("attend_grad_query", common + [out, lse, dout, dq, delta], [q, dout, k, v], 2)
     check("dq", from_bf16(dq), expected["dq"], 5e-3)

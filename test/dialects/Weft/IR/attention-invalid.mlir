@@ -357,7 +357,7 @@ func.func @attend_grad_key_value_c6(%q : !q, %k : !kv, %v : !kv, %w : !two, %d :
 
 func.func @head_statistics_c1(%q : !q, %k : !kv, %v : !kv, %o : !kv, %l : !lse, %w : !two, %d : !ids, %t : !two) {
   // expected-error@+1 {{expects `out without its channel` of type}}
-  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t
     : (!q, !kv, !kv, !kv, !lse, !two, !ids, !two) -> !s
   return
 }
@@ -374,8 +374,8 @@ func.func @head_statistics_c1(%q : !q, %k : !kv, %v : !kv, %o : !kv, %l : !lse, 
 !s = tensor<2x12xf32>
 
 func.func @head_statistics_c2(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !row, %w : !two, %d : !ids, %t : !two) {
-  // expected-error@+1 {{expects `lse` of type}}
-  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+  // expected-error@+1 {{expects `entropy` of type}}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t
     : (!q, !kv, !kv, !q, !row, !two, !ids, !two) -> !s
   return
 }
@@ -393,7 +393,7 @@ func.func @head_statistics_c2(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !row, %
 
 func.func @head_statistics_c3(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %w : !three, %d : !ids, %t : !two) {
   // expected-error@+1 {{expects one window for each of 2 heads}}
-  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t
     : (!q, !kv, !kv, !q, !lse, !three, !ids, !two) -> !s
   return
 }
@@ -411,7 +411,7 @@ func.func @head_statistics_c3(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %
 
 func.func @head_statistics_c4(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %w : !two, %d : !ids, %t : !three) {
   // expected-error@+1 {{expects one key-value head for each of 2 heads}}
-  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t
     : (!q, !kv, !kv, !q, !lse, !two, !ids, !three) -> !s
   return
 }
@@ -429,7 +429,7 @@ func.func @head_statistics_c4(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %
 
 func.func @head_statistics_c5(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %w : !two, %d : !ids, %t : !two) {
   // expected-error@+1 {{expects a result of 2 heads x 12 sums}}
-  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t {scale = 0.5 : f64}
+  %r = weft.head_statistics %q, %k, %v, %o, %l windows %w documents %d kv_of %t
     : (!q, !kv, !kv, !q, !lse, !two, !ids, !two) -> !lse
   return
 }

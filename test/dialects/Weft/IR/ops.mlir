@@ -110,8 +110,10 @@ func.func @attention(%q : !q, %ids : !ids, %o : !i, %cache : !cache) {
   %b, %lb = weft.attend %q, %q, %q windows %w documents %ids {scale = 0.5 : f64} : (!q, !q, !q, tensor<3xi32>, !ids) -> (!q, !lse)
   // CHECK: weft.attend %{{.*}} windows %[[W:.*]] kv_of %[[W]] order [2, 0, 1] {scale
   %bt, %lbt = weft.attend %q, %q, %q windows %w kv_of %w order [2, 0, 1] {scale = 0.5 : f64} : (!q, !q, !q, tensor<3xi32>, tensor<3xi32>) -> (!q, !lse)
-  // CHECK: weft.head_statistics %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %[[D:.*]] targets %[[D]] {scale
-  %st = weft.head_statistics %q, %q, %q, %b, %lb windows %w documents %ids targets %ids {scale = 0.5 : f64} : (!q, !q, !q, !q, !lse, tensor<3xi32>, !ids, !ids) -> tensor<3x12xf32>
+  // CHECK: weft.attend %{{.*}} windows %{{.*}} documents %{{.*}} {entropies, scale = 5.000000e-01 : f64} : {{.*}} -> ({{.*}}, {{.*}}, {{.*}})
+  %be, %lbe, %eb = weft.attend %q, %q, %q windows %w documents %ids {entropies, scale = 0.5 : f64} : (!q, !q, !q, tensor<3xi32>, !ids) -> (!q, !lse, !lse)
+  // CHECK: weft.head_statistics %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %[[D:.*]] targets %[[D]] :
+  %st = weft.head_statistics %q, %q, %q, %b, %eb windows %w documents %ids targets %ids : (!q, !q, !q, !q, !lse, tensor<3xi32>, !ids, !ids) -> tensor<3x12xf32>
   // CHECK: %[[K:.*]] = weft.cache_update %{{.*}}, %{{.*}}, %
   %k = weft.cache_update %cache, %q, %o : (!cache, !q, !i) -> !cache
   // CHECK: weft.attend %{{.*}}, %[[K]], %[[K]] windows %{{.*}} offset %{{.*}} {scale

@@ -308,17 +308,17 @@ Case byTable(bool statistics, bool padded) {
         {{"q", q}, {"k", k}, {"v", v}, windows, starts, table},
         {{"out", out}, {"lse", lse}},
         "weft.attend %q, %k, %v windows %windows documents %doc_start kv_of %kv_of {scale = 4.0e-1 : f64}"};
-  Case c{"statistics",
-         "head_statistics",
-         "{\"scale\": 0.4}",
-         {{"q", q}, {"k", k}, {"v", v}, {"out", out}, {"lse", lse}, windows, starts, table},
-         {{"r", {{"head", 6}, {"statistic", 12}}}},
-         "weft.head_statistics %q, %k, %v, %out, %lse windows %windows documents %doc_start kv_of %kv_of"};
+  Case c{
+      "statistics",
+      "head_statistics",
+      "",
+      {{"q", q}, {"k", k}, {"v", v}, {"out", out}, {"entropy", lse}, windows, starts, table},
+      {{"r", {{"head", 6}, {"statistic", 12}}}},
+      "weft.head_statistics %q, %k, %v, %out, %entropy windows %windows documents %doc_start kv_of %kv_of"};
   if (padded) { // the last document of the second row counts nothing
     c.operands.push_back({"targets", rows, "i32", {3, 0, -1, -1, 2, 2, -1, 1, -1, 0, -1, 5, -1, -1}});
     c.text += " targets %targets";
   }
-  c.text += " {scale = 4.0e-1 : f64}";
   return c;
 }
 
@@ -336,6 +336,10 @@ TEST(OpsAgainstNumpy, Attend) {
   for (const auto &[name, axes] : groups) {
     cases.add(attention("attend " + name, axes.first, axes.second, mixed, kOneDocument));
     cases.add(attention("attend documents " + name, axes.first, axes.second, mixed, kDocuments));
+    Case observed = attention("attend entropies " + name, axes.first, axes.second, mixed, kDocuments);
+    observed.results.push_back({"entropy", observed.results[1].axes});
+    observed.text.insert(observed.text.find("{scale") + 1, "entropies, ");
+    cases.add(observed);
   }
   for (double window : mixed)
     cases.add(

@@ -108,9 +108,15 @@ std::string AttendCase::forwardText() const {
     in.push_back({"p", t.offset, t.offset});
   if (!kvOf.empty())
     in.push_back({"t", t.windows, t.windows});
-  return kernelText(in, {{"o", stored.query, t.query}, {"l", t.perQuery, t.perQuery}},
+  std::vector<Argument> results{{"o", stored.query, t.query}, {"l", t.perQuery, t.perQuery}};
+  std::string attributes = tail(*this, order);
+  if (entropies) {
+    results.push_back({"h", t.perQuery, t.perQuery});
+    attributes.insert(attributes.find('{') + 1, "entropies, ");
+  }
+  return kernelText(in, results,
                     std::string("weft.attend %qf, %kf, %vf windows %w documents %d") +
-                        (offset >= 0 ? " offset %p" : "") + tail(*this, order));
+                        (offset >= 0 ? " offset %p" : "") + attributes);
 }
 
 std::string AttendCase::queryText() const {
@@ -198,6 +204,7 @@ void Loops::forward() {
   n.out.assign(rows * width, 0);
   n.roundOut.assign(rows * width, 0);
   n.lse.assign(rows, 0);
+  n.entropy.assign(rows, 0);
   forEachQuery([&](int64_t b, int64_t i, int64_t h) {
     size_t row = query(b, i, h);
     std::vector<double> scores;
@@ -210,6 +217,7 @@ void Loops::forward() {
       total += std::exp(score - most);
     for (size_t s = 0; s < scores.size(); ++s) {
       double power = std::exp(scores[s] - most);
+      n.entropy[row] += power / total * (most + std::log(total) - scores[s]);
       size_t from = key(b, first(i, h) + static_cast<int64_t>(s), h);
       addTo(n.out, row, power / total, n.v, from);
       addTo(n.roundOut, row, toBf16(power) / total, n.v, from);

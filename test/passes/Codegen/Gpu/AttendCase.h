@@ -17,6 +17,7 @@ struct AttendCase {
   std::vector<int32_t> order, keyOrder;    // of work, or empty
   int64_t keys = 0, offset = -1;           // of a cache; none: as many keys as queries
   double spread = 1;                       // of q's numbers
+  bool entropies = false;                  // forward gives them too
 
   int64_t heads() const { return kvHeads * groups; }
   int64_t keyCount() const { return keys ? keys : length; }
@@ -35,7 +36,7 @@ struct AttendCase {
 /// Row-major, as the kernels' operands are.
 struct AttendNumbers {
   std::vector<double> q, k, v, dout;   // representable in bf16
-  std::vector<double> out, lse, delta; // float64 loops
+  std::vector<double> out, lse, entropy, delta; // float64 loops
   std::vector<double> dq, dk, dv;
   /// The same where probabilities, their slopes and results are rounded to bf16:
   /// what the error of a kernel is measured by.

@@ -75,6 +75,8 @@ void AttendHarness::makeBuffers() {
   bool keyValue = pass == AttendPassKind::KeyValue;
   buffers.push_back(Buffer::poisoned(Element::Bf16, keyValue ? key : query));
   buffers.push_back(keyValue ? Buffer::poisoned(Element::Bf16, key) : Buffer::poisoned(Element::F32, row));
+  if (pass == AttendPassKind::Forward && c.entropies)
+    buffers.push_back(Buffer::poisoned(Element::F32, row));
 }
 
 absl::Status AttendHarness::run(const tile::Schedule &schedule) {
@@ -146,6 +148,8 @@ std::string AttendHarness::difference() {
   case AttendPassKind::Forward:
     first = compare(0, numbers.out, numbers.roundOut, c.length, c.heads(), "out");
     second = compareRows(1, numbers.lse, "lse");
+    if (second.empty() && c.entropies)
+      second = compareRows(2, numbers.entropy, "entropy");
     break;
   case AttendPassKind::Query:
     first = compare(0, numbers.dq, numbers.roundDq, c.length, c.heads(), "dq");
@@ -157,6 +161,12 @@ std::string AttendHarness::difference() {
     break;
   }
   return first.empty() ? second : first;
+}
+
+std::vector<float> &AttendHarness::operand(size_t number) {
+  if (buffers.empty())
+    makeBuffers();
+  return buffers[number].values;
 }
 
 std::vector<float> AttendHarness::results() const {

@@ -24,6 +24,8 @@ public:
   /// After run: empty, or what differs from the float64 loops. The error of each
   /// head's 64 rows may be twice that of a bf16 reference.
   std::string difference();
+  /// Numbers of operand `number`, to change them before a run.
+  std::vector<float> &operand(size_t number);
   /// Results of the last run, one after another.
   std::vector<float> results() const;
 

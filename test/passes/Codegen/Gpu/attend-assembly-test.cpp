@@ -10,9 +10,6 @@
 namespace weft::test {
 namespace {
 
-constexpr AttendPassKind kPasses[] = {AttendPassKind::Forward, AttendPassKind::Query,
-                                      AttendPassKind::KeyValue};
-
 std::string ptxOf(AttendHarness &harness, const GpuTarget &target) {
   auto module = lowerTileToLLVM(harness.tile.kernel(), target);
   if (failed(module))
@@ -21,13 +18,23 @@ std::string ptxOf(AttendHarness &harness, const GpuTarget &target) {
   return succeeded(ptx) ? *ptx : "";
 }
 
-AttendCase shipped(int64_t channel) {
+struct Part {
+  AttendPassKind pass;
+  bool entropies = false;
+};
+constexpr Part kParts[] = {{AttendPassKind::Forward},
+                           {AttendPassKind::Forward, true},
+                           {AttendPassKind::Query},
+                           {AttendPassKind::KeyValue}};
+
+AttendCase shipped(int64_t channel, bool entropies) {
   AttendCase c;
   c.batch = 2;
   c.length = 4096;
   c.kvHeads = 3;
   c.groups = 2;
   c.channel = channel;
+  c.entropies = entropies;
   return c;
 }
 
@@ -36,10 +43,11 @@ void assembleAll(const GpuTarget &target, const AttendOptions &options) {
   if (!findPtxas().ok())
     GTEST_SKIP() << "unsupported: " << findPtxas().status().message();
   for (int64_t channel : {64, 128})
-    for (AttendPassKind pass : kPasses) {
-      std::string name =
-          "channel " + std::to_string(channel) + ", pass " + std::to_string(static_cast<int>(pass));
-      AttendHarness harness(shipped(channel), pass, target, options);
+    for (const Part &part : kParts) {
+      std::string name = "channel " + std::to_string(channel) + ", pass " +
+                         std::to_string(static_cast<int>(part.pass)) +
+                         (part.entropies ? " with entropies" : "");
+      AttendHarness harness(shipped(channel, part.entropies), part.pass, target, options);
       std::string ptx = ptxOf(harness, target);
       ASSERT_FALSE(ptx.empty()) << name;
       auto report = assemble(ptx, target.chip);

@@ -176,3 +176,78 @@ TEST(GpuOps, slowMix) {
 
 } // namespace
 } // namespace weft::test
+/// What a window controller is told of heads: sizes of q and k, and how rows count.
+struct StatisticsCase {
+  int64_t batch = 1, length = 5;
+  std::string heads = "heads:2", kv = "heads:2";
+  int64_t headCount = 2, channel = 8, valueChannel = 8;
+  bool table = false, targets = false, halves = true;
+
+  std::string type(const std::string &inner, const std::string &element = "f32") const {
+    return tensor("batch:" + std::to_string(batch) + " pos:" + std::to_string(length) + " " + inner, element);
+  }
+};
+
+void checkStatistics(const StatisticsCase &c) {
+  SCOPED_TRACE("length " + std::to_string(c.length) + ", heads " + c.heads + " on " + c.kv + ", channel " +
+               std::to_string(c.channel));
+  std::string channel = " head:" + std::to_string(c.channel),
+              width = " head:" + std::to_string(c.valueChannel);
+  std::string perHead = "tensor<" + std::to_string(c.headCount) + "xi32>", places = c.type("", "i32");
+  std::vector<std::string> types{c.type(c.heads + channel),
+                                 c.type(c.kv + channel),
+                                 c.type(c.kv + width),
+                                 c.type(c.heads + width),
+                                 c.type(c.heads),
+                                 perHead,
+                                 places};
+  std::string op = "weft.head_statistics %a0, %a1, %a2, %a3, %a4 windows %a5 documents %a6";
+  size_t tableAt = types.size();
+  if (c.table)
+    op += " kv_of %a" + std::to_string(types.size()), types.push_back(perHead);
+  size_t targetsAt = types.size();
+  if (c.targets)
+    op += " targets %a" + std::to_string(types.size()), types.push_back(places);
+  GpuHarness harness(kernelOf(op, types, {"tensor<" + std::to_string(c.headCount) + "x12xf32>"}));
+  auto placeOf = [&c](size_t i) { return static_cast<int64_t>(i) % c.length; };
+  int64_t second = c.length / 3, third = c.length - c.length / 4; // documents
+  harness.fill[4] = [](size_t, size_t i) { return 0.1 + static_cast<double>(i % 7); };
+  harness.fill[5] = [](size_t, size_t i) { return i % 3 ? static_cast<double>(4 * i + 1) : kFull; };
+  harness.fill[6] = [=](size_t, size_t i) {
+    return static_cast<double>(placeOf(i) < second ? 0 : placeOf(i) < third ? second : third);
+  };
+  if (c.table)
+    harness.fill[tableAt] = [](size_t, size_t i) { return static_cast<double>((i + 1) % 2); };
+  if (c.targets) // none in the last document, some left out before
+    harness.fill[targetsAt] = [=](size_t, size_t i) {
+      return placeOf(i) >= third || placeOf(i) % 3 == 1 ? -1.0 : 4.0;
+    };
+  if (c.halves)
+    harness.storeHalves({0, 1, 2, 3}, {});
+  harness.check(2e-5);
+}
+
+// More heads than a block takes at once, channels that fill no vector or more
+// lanes than there are. Catches: padding that counts, places of a part left out
+// or counted twice, a head's lanes added to its neighbour's, k and v of another
+// head, an entropy over another number of keys, parts in the order of blocks.
+TEST(GpuOps, headStatistics) {
+  for (int64_t length : {1, 5, 33, 129, 700})
+    for (bool halves : {false, true}) {
+      StatisticsCase c;
+      c.length = length;
+      c.halves = halves;
+      checkStatistics(c);
+    }
+  StatisticsCase groups{2, 131, "kv:2 group:3", "kv:2", 6, 10, 6};
+  groups.targets = true;
+  checkStatistics(groups);
+  groups.heads = "live:6";
+  groups.table = true;
+  checkStatistics(groups);
+  checkStatistics({3, 70, "heads:12", "heads:12", 12, 64, 64});
+  checkStatistics({1, 40, "heads:5", "", 5, 128, 128});
+  checkStatistics({1, 9, "heads:70", "heads:70", 70, 64, 3});
+  checkStatistics({1, 3, "heads:2", "heads:2", 2, 4104, 1});
+}
+
