@@ -70,7 +70,9 @@ absl::Status BenchSteps::warmUp() {
 }
 
 absl::Status BenchSteps::warmGraphs() {
-  return update.underWay() ? step(/*observes=*/false, /*of=*/0, /*goesOn=*/false) : absl::OkStatus();
+  // The next step is begun, as it is at the end of each that is timed.
+  const bool goesOn = !(chooses && control->observes(number + 1));
+  return update.underWay() ? step(/*observes=*/false, /*of=*/0, goesOn) : absl::OkStatus();
 }
 
 absl::Status BenchSteps::run() {
