@@ -74,6 +74,12 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   manager.addPass(createCSEPass());
 
   manager.addPass(createBucketHeadsPass());
+  if (gpu) {
+    TilePatternsPassOptions patterns;
+    patterns.chip = options.chip;
+    manager.addPass(createTilePatternsPass(patterns));
+    manager.addPass(createCSEPass());
+  }
 
   // 4. Storage before fusion: groups of the optimiser become vectors.
   manager.addPass(createLayOutParamsPass());

@@ -207,6 +207,72 @@ LogicalResult MixGradPatternOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Fixed patterns as tiles
+//===----------------------------------------------------------------------===//
+
+LogicalResult MixTableOp::verify() {
+  RankedTensorType a = tensorOf(getA());
+  if (a.getRank() != 2 || tensorOf(getR()) != a) // mix_table_c1
+    return emitOpError("expects a and r of one type [heads, places], but got ")
+           << a << " and " << getR().getType();
+  for (Value result : {getWeights(), getInverses(), getLse()})
+    if (failed(sameType(getLoc(), "a result by place", result.getType(), a))) // mix_table_c2
+      return failure();
+  constexpr int64_t kCells = kCore * kCore;
+  for (Value result : {getAhead(), getBack()}) {
+    RankedTensorType type = tensorOf(result);
+    if (type.getRank() != 2 || !sameSize(type.getDimSize(0), a.getDimSize(0)) ||
+        !sameSize(type.getDimSize(1), kCells * coresOf(a.getDimSize(1)))) // mix_table_c4
+      return emitOpError("expects tables of ")
+             << a.getDimSize(0) << " heads x " << kCells * coresOf(a.getDimSize(1)) << " numbers, but got "
+             << type;
+  }
+  return verifyPerHead(*this, getWindows(), Value(), a.getDimSize(0)); // mix_table_c3
+}
+
+LogicalResult MixScaleOp::verify() {
+  RankedTensorType x = tensorOf(getX()), y = tensorOf(getY()), scale = tensorOf(getScale()),
+                   starts = tensorOf(getDocStart());
+  bool agree = x.getRank() >= 3 && y.getRank() == 4 && starts.getRank() == 2 && scale.getRank() == 2 &&
+               y.getShape().take_front(2) == starts.getShape() && x.getDimSize(0) == y.getDimSize(0) &&
+               x.getDimSize(1) >= y.getDimSize(1) && x.getShape().back() == y.getShape().back() &&
+               y.getDimSize(2) == scale.getDimSize(0);
+  if (!agree) // mix_scale_c1, mix_scale_c2
+    return emitOpError("expects y of the rows of ")
+           << starts << " and the heads of " << scale << ", but got " << x << " and " << y;
+  if (!getKvOf() && headCount(x) != y.getDimSize(2)) // mix_scale_c3
+    return emitOpError("expects as many heads in x as in y, or `kv_of`, but got ") << x << " and " << y;
+  return verifyPerHead(*this, Value(), getKvOf(), y.getDimSize(2)); // mix_scale_c3
+}
+
+LogicalResult MixProductOp::verify() {
+  RankedTensorType x = tensorOf(getX()), y = tensorOf(getY()), table = tensorOf(getTable()),
+                   scale = tensorOf(getScale()), starts = tensorOf(getDocStart());
+  if (x.getRank() != 4 || starts.getRank() != 2 ||
+      x.getShape().take_front(2) != starts.getShape()) // mix_product_c1
+    return emitOpError("expects x of batch, pos, heads, channel, but got ") << x << " and " << starts;
+  constexpr int64_t kCells = MixTableOp::kCore * MixTableOp::kCore;
+  int64_t heads = x.getDimSize(2);
+  if (table.getRank() != 2 || table.getDimSize(0) != heads ||
+      table.getDimSize(1) < kCells * MixTableOp::coresOf(x.getDimSize(1))) // mix_product_c2
+    return emitOpError("expects a table of ")
+           << heads << " heads and " << x.getDimSize(1) << " places, but got " << table;
+  if (scale.getRank() != 2 || scale.getDimSize(0) != heads ||
+      scale.getDimSize(1) < x.getDimSize(1)) // mix_product_c3
+    return emitOpError("expects a scale for ")
+           << heads << " heads and " << x.getDimSize(1) << " places, but got " << scale;
+  bool agree = y.getRank() >= 3 && y.getShape().take_front(2) == starts.getShape() &&
+               y.getShape().back() == x.getShape().back() && (getKvOf() ? getBack() : headCount(y) == heads);
+  if (!agree) // mix_product_c5
+    return emitOpError("expects a result like x, with other heads through `back` and `kv_of` alone, but got ")
+           << x << " and " << y;
+  if (static_cast<bool>(getLse()) != static_cast<bool>(getRowLse()) ||
+      (getLse() && getBack())) // mix_product_c6
+    return emitOpError("expects lse and row_lse together, and not with `back`");
+  return verifyPerHead(*this, getWindows(), getKvOf(), heads); // mix_product_c4
+}
+
+//===----------------------------------------------------------------------===//
 // Whole patterns
 //===----------------------------------------------------------------------===//
 

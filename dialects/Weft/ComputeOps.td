@@ -508,6 +508,95 @@ def Weft_MixDenseGradValueOp : Weft_PureOp<"mix_dense_grad_value"> {
   let extraClassDeclaration = kOwnCost;
 }
 
+def Weft_MixTableOp : Weft_PureOp<"mix_table"> {
+  let summary = "what products of fixed patterns read: tiles of exp(r), exp(a) and sums of rows";
+  let description = [{
+    Of each head, with A = max a and R = max r over its T places and its window w,
+
+    ```
+    E[d]        = exp(r[d] - R), rounded to bf16, for 0 <= d < min(w, T); else 0
+    weights[j]  = exp(a[j] - A)
+    inverses[i] = 1 / Z[i],  Z[i] = sum over j <= i of E[i - j] weights[j]
+    lse[i]      = log Z[i] + A + R
+    ```
+
+    With N = 8 ceil(T / 64) + 63, number 64 x + 8 i + k of a head (0 <= i, k < 8)
+    is, for n = 8 x + i + k,
+
+    ```
+    ahead: E[8 (N - 32) + 7 - n]        back: E[n - 255]
+    ```
+
+    so 8 x 8 numbers are a tile of a matrix that depends on row + column alone
+    (the pattern from its last row up), and any 39 tiles that follow one another
+    hold all of 256 x 64. Kernels for the GPU alone use them. Source:
+    arXiv:2609.34650, section 3.2; the overlapping tiles are Weft's.
+
+    Constraints: a and r have one type of two axes (C1) and so have weights,
+    inverses and lse (C2); there are as many windows as heads (C3); `ahead` and
+    `back` are [heads, 64 N] (C4).
+  }];
+  let arguments = (ins Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows);
+  let results = (outs Weft_Float:$ahead, Weft_Float:$back, Weft_Float:$weights, Weft_Float:$inverses,
+                 Weft_Float:$lse);
+  let assemblyFormat = "$a `,` $r `windows` $windows attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::weft::Cost getCost();
+    static constexpr int64_t kCore = 8, kReach = 31; // rows of a tile; tiles before that of E[0]
+    /// Tiles of 8 x 8 of a head of `places`: N.
+    static int64_t coresOf(int64_t places) { return 8 * ((places + 63) / 64) + 2 * kReach + 1; }
+  }];
+}
+
+def Weft_MixScaleOp : Weft_PureOp<"mix_scale"> {
+  let summary = "values of each head times a number a place of their document";
+  let description = [{
+    y[b, i, h, c] = x[b, i, kv(h), c] * scale[h, i - doc_start[b, i]] for the places
+    of doc_start; x may have more. kv(h) is h, or kv_of[h].
+
+    Constraints: x has `batch`, places, heads and a channel, y the rows of
+    doc_start, the heads of scale and the channel of x (C1); scale is [heads, T]
+    (C2); there is one `kv_of` a head, or as many heads in x (C3).
+  }];
+  let arguments = (ins Weft_Float:$x, Weft_Float:$scale, Weft_Int:$doc_start, Optional<Weft_Int>:$kv_of);
+  let results = (outs Weft_Float:$y);
+  let assemblyFormat = "$x `,` $scale `documents` $doc_start (`kv_of` $kv_of^)? attr-dict `:` "
+                       "functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
+def Weft_MixProductOp : Weft_PureOp<"mix_product", [AttrSizedOperandSegments]> {
+  let summary = "the products of fixed patterns, as tiles that mix_table made";
+  let description = [{
+    With E of mix_table, s = doc_start[b, i] and w = windows[h]:
+
+    ```
+    y[b, i, h, c]    = scale[h, i - s] sum over max(s, i - w + 1) <= j <= i of E[h, i - j] x[b, j, h, c]
+    back:
+    y[b, j, kv, c]   = sum over heads h of kv: scale[h, j - s] sum over i >= j of j's document, i - j < w,
+                       of E[h, i - j] x[b, i, h, c]
+    row_lse[b, i, h] = lse[h, i - s]
+    ```
+
+    A head has the result's head of its number, or with `back` kv_of[h]. Heads are
+    summed in their order. Constraints: x has `batch`, `pos`, heads and a channel
+    (C1); `table` is `ahead`, with `back` `back`, of a mix_table of these heads and
+    at least as many places (C2); scale is [heads, T] (C3); there are as many
+    windows as heads (C4); y is x with other heads, there with `back` and `kv_of`
+    alone (C5); `lse`, like scale, and `row_lse`, [batch, pos, heads], come
+    together and not with `back` (C6).
+  }];
+  let arguments = (ins Weft_Float:$x, Weft_Float:$table, Weft_Float:$scale, Weft_Int:$windows,
+                   Weft_Int:$doc_start, Optional<Weft_Float>:$lse, Optional<Weft_Int>:$kv_of, UnitAttr:$back);
+  let results = (outs Weft_Float:$y, Optional<Weft_Float>:$row_lse);
+  let assemblyFormat = "(`back` $back^)? $x `,` $table `,` $scale `windows` $windows `documents` $doc_start "
+                       "(`lse` $lse^)? (`kv_of` $kv_of^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
 def Weft_CacheUpdateOp : Weft_PureOp<"cache_update"> {
   let summary = "writes `value` into `cache` at places offset, offset + 1, ... of its second axis";
   let description = [{

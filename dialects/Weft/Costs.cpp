@@ -216,6 +216,18 @@ Cost MixGradPatternOp::getCost() {
                 5 * pairs + 2 * (elements(getA()) + elements(getOut())));
 }
 
+// A sum and a product for each pair of a head, exp and log of each place.
+Cost MixTableOp::getCost() {
+  RankedTensorType a = tensorType(getA());
+  auto places = static_cast<double>(a.getDimSize(1)), heads = static_cast<double>(a.getDimSize(0));
+  return costOf(*this, 0, 2 * heads * pairsOf(places, places, places) + 5 * elements(getA()));
+}
+Cost MixScaleOp::getCost() { return costOf(*this, 0, elements(getY())); }
+Cost MixProductOp::getCost() {
+  double pairs = mixPairs(getX(), tensorType(getX()).getDimSize(1), getWindows());
+  return costOf(*this, 2 * pairs * channels(getX()), elements(getX()));
+}
+
 // One product; a pair's number is read once a row of the batch.
 Cost MixDenseOp::getCost() {
   RankedTensorType out = tensorType(getOut());

@@ -54,20 +54,37 @@ def StoreInBf16Pass : Pass<"weft-store-in-bf16", "::mlir::ModuleOp"> {
 }
 
 def FoldActivationsPass : Pass<"weft-fold-activations", "::mlir::ModuleOp"> {
-  let summary = "products apply gelu_tanh, or its gradient, to what they write";
+  let summary = "products apply gelu_tanh's gradient to what they write";
   let description = [{
-    For the GPU. A product whose result goes through `gelu_tanh` and is kept for
-    the backward pass gives both from one kernel; a product that only
-    `unary_grad gelu_tanh` reads is multiplied by the gradient where it is made.
-    Folded is what cuBLASLt has an epilogue for: factors, results and the kept
-    value in bf16, without `init`. It is lossy: the activation, and its
-    gradient, see the product before it is rounded.
+    For the GPU. A product that only `unary_grad gelu_tanh` reads is multiplied
+    by the gradient where it is made. Folded is what cuBLASLt has an epilogue
+    for: factors, result and the kept value in bf16, without `init`. It is
+    lossy: the gradient sees the product before it is rounded. gelu_tanh itself
+    stays a kernel of its own: cuBLASLt's epilogue for it takes longer.
 
     - Needs: `weft-store-in-bf16`.
-    - Gives: no launch of its own for such an activation.
+    - Gives: no launch of its own for such a gradient.
     - Cost: one walk, one kernel tried for each pair of kernels.
     - Example: `test/passes/Fuse/fold-activations.mlir`.
   }];
+}
+
+def TilePatternsPass : Pass<"weft-tile-patterns", "::mlir::ModuleOp"> {
+  let summary = "attention by fixed patterns becomes products of tiles that one table holds";
+  let description = [{
+    For a GPU that has tile kernels for them. `weft.mix` becomes `weft.mix_table`,
+    `weft.mix_scale` of the values by exp(a) and `weft.mix_product`, whose rows are
+    scaled by 1 / Z; `weft.mix_grad_value` the same the other way round. A pattern
+    with an `offset`, or with channels that have no tiles, stays. It is lossy: tiles
+    hold exp(r) in bf16, and row sums are those of what they hold, so that a row
+    still weighs 1.
+
+    - Needs: static sizes.
+    - Gives: one table for a pattern's forward and backward, after CSE.
+    - Cost: one walk.
+    - Example: `test/passes/Fuse/tile-patterns.mlir`.
+  }];
+  let options = [Option<"chip", "chip", "std::string", "\"sm_90a\"", "the GPU: sm_90a or sm_80">];
 }
 
 def SplitSumsPass : Pass<"weft-split-sums", "::mlir::ModuleOp"> {

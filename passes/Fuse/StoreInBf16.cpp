@@ -22,14 +22,23 @@ using namespace weft;
 
 static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// A value for each token, and more than one.
+/// A value for each token, and more than one; or the matrices of Muon's products.
 static bool isActivation(RankedTensorType type) {
   if (!type.getElementType().isF32() || axesOf(type).empty())
     return false;
+  if (axesOf(type).front().getValue() == kMatrixAxis)
+    return type.getRank() == 3;
   size_t rows = leadingRows(type).size();
   if (rows == 0 && axesOf(type).front().getValue() == "token")
     rows = 1;
   return rows > 0 && axesOf(type).size() > rows;
+}
+
+/// Tiles of fixed patterns: what products read.
+static bool isTable(KernelOp kernel, unsigned result) {
+  Value value = cast<YieldOp>(kernel.getBody().front().getTerminator()).getValues()[result];
+  auto table = value.getDefiningOp<MixTableOp>();
+  return table && (value == table.getAhead() || value == table.getBack());
 }
 
 /// Results that later sums need in 32 bits, whatever their shape.
@@ -44,6 +53,8 @@ static bool isStatistic(KernelOp kernel, unsigned result) {
     return value == grad.getDelta();
   if (auto mix = dyn_cast<MixOp>(op))
     return value == mix.getLse();
+  if (auto product = dyn_cast<MixProductOp>(op))
+    return value != product.getY();
   return isa<PartialSumOp, MixGradPatternOp, HeadStatisticsOp>(op);
 }
 
@@ -98,6 +109,8 @@ bool Function::startsWide(LaunchOp launch, KernelOp kernel) {
 
 bool Function::isStoredInBf16(LaunchOp launch, KernelOp kernel, unsigned result) {
   Value value = launch.getResult(result);
+  if (isTable(kernel, result))
+    return tensor(value).getElementType().isF32();
   return isActivation(tensor(value)) && !isStatistic(kernel, result) && !staysWide(value) &&
          !startsWide(launch, kernel);
 }

@@ -344,7 +344,8 @@ int weft::verifyCommand(int argc, const char **argv) {
     options.chip = target;
     // bf16 has eight bits of mantissa; logits are rounded where the loss head is scheduled.
     constexpr double kRounding = 5e-2;
-    for (const char *pass : {"weft-store-in-bf16", "weft-fold-activations", "weft-schedule"})
+    for (const char *pass :
+         {"weft-tile-patterns", "weft-store-in-bf16", "weft-fold-activations", "weft-schedule"})
       verify.rounding[pass] = kRounding;
   }
   VerifyReport report;

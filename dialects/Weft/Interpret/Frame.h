@@ -77,6 +77,9 @@ mlir::LogicalResult evaluate(PutOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixGradValueOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixGradPatternOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixTableOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixScaleOp op, Frame &frame);
+mlir::LogicalResult evaluate(MixProductOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixDenseOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixDenseGradValueOp op, Frame &frame);
 

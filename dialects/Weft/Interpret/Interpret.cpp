@@ -30,7 +30,8 @@ static LogicalResult evaluateAny(Operation *op, Frame &frame) {
                   AttendGradQueryOp, AttendGradKeyValueOp, HeadStatisticsOp, CacheUpdateOp, CrossEntropyOp,
                   CrossEntropyGradOp, LossHeadOp, LossHeadGradOp, NormOp, ClipScaleOp, AdamWOp, PolarOp,
                   AcceptOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp, LaunchOp, TakeOp, PutOp, MixOp,
-                  MixGradValueOp, MixGradPatternOp, MixDenseOp, MixDenseGradValueOp>(op, frame);
+                  MixGradValueOp, MixGradPatternOp, MixTableOp, MixScaleOp, MixProductOp, MixDenseOp,
+                  MixDenseGradValueOp>(op, frame);
 }
 
 static LogicalResult checkResultTypes(Operation *op) {

@@ -4,6 +4,7 @@
 #include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Codegen/Gpu/Kinds.h"
+#include "passes/Codegen/Gpu/Pattern.h"
 #include "passes/Codegen/RowProgram.h"
 #include "passes/Tile/Lower.h"
 
@@ -41,13 +42,16 @@ static MaybeKind singleKind(const BareKernel &bare, std::string &why) {
       .Case<CacheUpdateOp>([&](auto op) { return cacheUpdateKind(bare, op); })
       .Case<TakeOp>([&](auto op) { return takeKind(bare, op); })
       .Case<PutOp>([&](auto op) { return putKind(bare, op); })
+      .Case<MixTableOp>([&](auto op) { return mixTableKind(bare, op); })
+      .Case<MixScaleOp>([&](auto op) { return mixScaleKind(bare, op); })
+      .Case<MixGradPatternOp>([&](auto op) { return mixGradPatternKind(bare, op); })
       .Case<SumToOp>([&](auto op) { return sumToKind(bare, op); })
       .Case<NormOp>([&](auto op) { return normKind(bare, op); })
+      .Case<HeadStatisticsOp>([&](auto op) { return headStatisticsKind(bare, op, why); })
       .Case<CrossEntropyOp>([&](auto op) { return crossEntropyKind(bare, op); })
       .Case<CrossEntropyGradOp>([&](auto op) { return crossEntropyGradKind(bare, op); })
       .Case<ContractOp>([&](auto op) { return productKind(bare, op); })
       .Default([&](Operation *op) -> MaybeKind {
-      .Case<HeadStatisticsOp>([&](auto op) { return headStatisticsKind(bare, op, why); })
         if (!isa<DocumentOp, IntegersOp>(op))
           why = ("no fast form of " + op->getName().stripDialect()).str();
         return std::nullopt;
@@ -172,11 +176,17 @@ static bool isAttention(KernelOp kernel) {
   return llvm::any_of(kernel.getBody().front(), isOne);
 }
 
+static bool isPatternProduct(KernelOp kernel) {
+  return llvm::any_of(kernel.getBody().front(), [](Operation &op) { return isa<MixProductOp>(op); });
+}
+
 int64_t gpuGridOf(KernelOp kernel, const GpuTarget &target) {
   if (isAttention(kernel))
     if (auto items = attendItems(kernel, target))
       return *items;
-  Copy copy(kernel);
+  if (isPatternProduct(kernel))
+    return patternItems(kernel, target).value_or(1);
+  Copy copy(kernel, target);
   if (failed(copy.bare) || gemmOfBare(*copy.bare))
     return 1;
   return blockKindOf(*copy.bare).items;
@@ -260,10 +270,12 @@ FailureOr<rt::Kernel> compileGpuKernel(KernelOp kernel, const GpuTarget &target)
   std::string noTile = isAttention(kernel) ? whyNoAttendTile(kernel, target) : "";
   if (isAttention(kernel) && noTile.empty())
     return compileAttend(kernel, target);
+  if (isPatternProduct(kernel))
+    return compilePattern(kernel, target);
   rt::Kernel result;
   result.name = kernel.getSymName().str();
   result.hash = structuralHash(kernel);
-  Copy copy(kernel);
+  Copy copy(kernel, target);
   auto fail = [&](StringRef stage) -> LogicalResult {
     return kernel.emitOpError("can't be compiled for ")
            << target.chip << " (" << stage << "): " << copy.problem;

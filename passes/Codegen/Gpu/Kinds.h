@@ -23,14 +23,17 @@ MaybeKind positionKind(const BareKernel &bare, PositionOp op);
 MaybeKind cacheUpdateKind(const BareKernel &bare, CacheUpdateOp op);
 MaybeKind takeKind(const BareKernel &bare, TakeOp op);
 MaybeKind putKind(const BareKernel &bare, PutOp op);
+MaybeKind mixTableKind(const BareKernel &bare, MixTableOp op);
+MaybeKind mixScaleKind(const BareKernel &bare, MixScaleOp op);
+MaybeKind mixGradPatternKind(const BareKernel &bare, MixGradPatternOp op);
 MaybeKind sumToKind(const BareKernel &bare, SumToOp op);
 MaybeKind normKind(const BareKernel &bare, NormOp op);
+MaybeKind headStatisticsKind(const BareKernel &bare, HeadStatisticsOp op, std::string &why);
 MaybeKind crossEntropyKind(const BareKernel &bare, CrossEntropyOp op);
 MaybeKind crossEntropyGradKind(const BareKernel &bare, CrossEntropyGradOp op);
 
 /// Any kernel that a CPU has: its body, one thread a work item.
 BlockKind slowKind(const BareKernel &bare);
-MaybeKind headStatisticsKind(const BareKernel &bare, HeadStatisticsOp op, std::string &why);
 
 /// The best of all.
 BlockKind blockKindOf(const BareKernel &bare);

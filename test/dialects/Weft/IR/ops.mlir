@@ -245,6 +245,14 @@ func.func @patterns(%v : !fv, %p : !fp, %s : !fs, %w : tensor<2xi32>, %d : !fd) 
   %dv = weft.mix_grad_value %p, %p windows %w documents %d, %l, %o : (!fp, !fp, tensor<2xi32>, !fd, !fl, !fo) -> !fv
   // CHECK: weft.mix_grad_pattern %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}}, %[[O]], %[[L]], %[[O]] kv_of
   %da, %dr = weft.mix_grad_pattern %v, %p, %p windows %w documents %d, %o, %l, %o kv_of %w : (!fv, !fp, !fp, tensor<2xi32>, !fd, !fo, !fl, !fo, tensor<2xi32>) -> (!fp, !fp)
+  // CHECK: %[[XA:.*]], %[[XB:.*]], %[[XW:.*]], %[[XZ:.*]], %[[XL:.*]] = weft.mix_table %{{.*}}, %{{.*}} windows %{{.*}} :
+  %x:5 = weft.mix_table %p, %p windows %w : (!fp, !fp, tensor<2xi32>) -> (!ft, !ft, !fp, !fp, !fp)
+  // CHECK: %[[S:.*]] = weft.mix_scale %{{.*}}, %[[XW]] documents %{{.*}} kv_of %{{.*}} :
+  %sv = weft.mix_scale %v, %x#2 documents %d kv_of %w : (!fv, !fp, !fd, tensor<2xi32>) -> !fo
+  // CHECK: weft.mix_product %[[S]], %[[XA]], %[[XZ]] windows %{{.*}} documents %{{.*}} lse %[[XL]] :
+  %y, %ly = weft.mix_product %sv, %x#0, %x#3 windows %w documents %d lse %x#4 : (!fo, !ft, !fp, tensor<2xi32>, !fd, !fp) -> (!fo, !fl)
+  // CHECK: weft.mix_product back %[[S]], %[[XB]], %[[XW]] windows %{{.*}} documents %{{.*}} kv_of %{{.*}} :
+  %dy = weft.mix_product back %sv, %x#1, %x#2 windows %w documents %d kv_of %w : (!fo, !ft, !fp, tensor<2xi32>, !fd, tensor<2xi32>) -> !fv
   // CHECK: %[[T:.*]] = weft.take %{{.*}} ["kv", "head"] as "live" at [7, 0, 7] : {{.*}} -> tensor<2x3x3xf32, #weft.axes<batch, pos, live>>
   %t = weft.take %v ["kv", "head"] as "live" at [7, 0, 7] : (!fv) -> tensor<2x3x3xf32, #weft.axes<batch, pos, live>>
   // CHECK: weft.put %[[T]] from "live" to ["kv", "head"] at [7, 0, 7] :

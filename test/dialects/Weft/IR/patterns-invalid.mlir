@@ -406,3 +406,154 @@ weft.state parameter @slices_c1 <constant, 0.0 : f64> slices <of [4, 2] axes 1 +
 
 // expected-error@+1 {{expects places below 4 that increase, but got 1}}
 weft.state parameter @slices_c2 <constant, 0.0 : f64> slices <of [4, 2] axes 0 + 1 kept [2, 1]> : tensor<2x2xf32, #weft.axes<live, head>>
+
+// -----
+
+func.func @mix_table_c1(%a : tensor<2x3xf32, #weft.axes<heads, place>>, %r : tensor<2x4xf32, #weft.axes<heads, place>>, %w : tensor<2xi32>) {
+  // expected-error@+1 {{expects a and r of one type [heads, places]}}
+  %x:5 = weft.mix_table %a, %r windows %w : (tensor<2x3xf32, #weft.axes<heads, place>>, tensor<2x4xf32, #weft.axes<heads, place>>, tensor<2xi32>) -> (tensor<2x4544xf32, #weft.axes<heads, cell>>, tensor<2x4544xf32, #weft.axes<heads, cell>>, tensor<2x3xf32, #weft.axes<heads, place>>, tensor<2x3xf32, #weft.axes<heads, place>>, tensor<2x3xf32, #weft.axes<heads, place>>)
+  return
+}
+
+// -----
+
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+func.func @mix_table_c2(%a : !p, %w : tensor<2xi32>) {
+  // expected-error@+1 {{expects `a result by place` of type}}
+  %x:5 = weft.mix_table %a, %a windows %w : (!p, !p, tensor<2xi32>) -> (!t, !t, !p, !t, !p)
+  return
+}
+
+// -----
+
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+func.func @mix_table_c3(%a : !p, %w : tensor<3xi32>) {
+  // expected-error@+1 {{expects one number for each of 2 heads}}
+  %x:5 = weft.mix_table %a, %a windows %w : (!p, !p, tensor<3xi32>) -> (!t, !t, !p, !p, !p)
+  return
+}
+
+// -----
+
+!p = tensor<2x65xf32, #weft.axes<heads, place>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+func.func @mix_table_c4(%a : !p, %w : tensor<2xi32>) {
+  // expected-error@+1 {{expects tables of 2 heads x 5056 numbers}}
+  %x:5 = weft.mix_table %a, %a windows %w : (!p, !p, tensor<2xi32>) -> (!t, !t, !p, !p, !p)
+  return
+}
+
+// -----
+
+!x = tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>
+!y = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+func.func @mix_scale_c1(%x : !x, %p : !p, %d : tensor<2x4xi32, #weft.axes<batch, pos>>, %k : tensor<2xi32>) {
+  // expected-error@+1 {{expects y of the rows of}}
+  %s = weft.mix_scale %x, %p documents %d kv_of %k : (!x, !p, tensor<2x4xi32, #weft.axes<batch, pos>>, tensor<2xi32>) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>
+!y = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+func.func @mix_scale_c2(%x : !x, %p : tensor<3xf32, #weft.axes<place>>, %d : !d, %k : tensor<2xi32>) {
+  // expected-error@+1 {{the heads of}}
+  %s = weft.mix_scale %x, %p documents %d kv_of %k : (!x, tensor<3xf32, #weft.axes<place>>, !d, tensor<2xi32>) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>
+!y = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+func.func @mix_scale_c3(%x : !x, %p : !p, %d : !d) {
+  // expected-error@+1 {{expects as many heads in x as in y}}
+  %s = weft.mix_scale %x, %p documents %d : (!x, !p, !d) -> !y
+  return
+}
+
+// -----
+
+!x = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+func.func @mix_product_c1(%x : !x, %t : !t, %p : !p, %w : !w, %d : tensor<2x4xi32, #weft.axes<batch, pos>>) {
+  // expected-error@+1 {{expects x of batch, pos, heads, channel}}
+  %y = weft.mix_product %x, %t, %p windows %w documents %d : (!x, !t, !p, !w, tensor<2x4xi32, #weft.axes<batch, pos>>) -> !x
+  return
+}
+
+// -----
+
+!x = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+func.func @mix_product_c2(%x : !x, %t : tensor<2x64xf32, #weft.axes<heads, cell>>, %p : !p, %w : !w, %d : !d) {
+  // expected-error@+1 {{expects a table of 2 heads and 3 places}}
+  %y = weft.mix_product %x, %t, %p windows %w documents %d : (!x, tensor<2x64xf32, #weft.axes<heads, cell>>, !p, !w, !d) -> !x
+  return
+}
+
+// -----
+
+!x = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+func.func @mix_product_c3(%x : !x, %t : !t, %p : tensor<2x2xf32, #weft.axes<heads, place>>, %w : !w, %d : !d) {
+  // expected-error@+1 {{expects a scale for 2 heads and 3 places}}
+  %y = weft.mix_product %x, %t, %p windows %w documents %d : (!x, !t, tensor<2x2xf32, #weft.axes<heads, place>>, !w, !d) -> !x
+  return
+}
+
+// -----
+
+!x = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+func.func @mix_product_c4(%x : !x, %t : !t, %p : !p, %w : tensor<1xi32>, %d : !d) {
+  // expected-error@+1 {{expects one number for each of 2 heads}}
+  %y = weft.mix_product %x, %t, %p windows %w documents %d : (!x, !t, !p, tensor<1xi32>, !d) -> !x
+  return
+}
+
+// -----
+
+!x = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+func.func @mix_product_c5(%x : !x, %t : !t, %p : !p, %w : !w, %d : !d, %k : !w) {
+  // expected-error@+1 {{with other heads through `back` and `kv_of` alone}}
+  %y = weft.mix_product %x, %t, %p windows %w documents %d kv_of %k : (!x, !t, !p, !w, !d, !w) -> tensor<2x3x1x4xf32, #weft.axes<batch, pos, kv, head>>
+  return
+}
+
+// -----
+
+!x = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!t = tensor<2x4544xf32, #weft.axes<heads, cell>>
+!p = tensor<2x3xf32, #weft.axes<heads, place>>
+!d = tensor<2x3xi32, #weft.axes<batch, pos>>
+!w = tensor<2xi32>
+func.func @mix_product_c6(%x : !x, %t : !t, %p : !p, %w : !w, %d : !d) {
+  // expected-error@+1 {{expects lse and row_lse together}}
+  %y = weft.mix_product back %x, %t, %p windows %w documents %d lse %p : (!x, !t, !p, !w, !d, !p) -> !x
+  return
+}
