@@ -39,12 +39,30 @@ absl::string_view view(std::string_view text) { return {text.data(), text.size()
 
 bool isContinuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
+/// Cuts a long line to what stands around [column, end), which then counts from the
+/// new line's start. Characters stay whole.
+void cutAround(std::string &line, size_t &column, size_t &end) {
+  constexpr size_t kWidest = 200, kBefore = 80;
+  if (line.size() <= kWidest)
+    return;
+  size_t first = column > kBefore ? column - kBefore : 0, last = std::min(line.size(), first + kWidest);
+  while (first > 0 && isContinuation(line[first]))
+    --first;
+  while (last < line.size() && isContinuation(line[last]))
+    ++last;
+  const std::string before = first > 0 ? "..." : "", after = last < line.size() ? "..." : "";
+  column = std::min(column, line.size()) - first + before.size();
+  end = std::max(std::min(end, last) - std::min(first, end) + before.size(), column);
+  line = before + line.substr(first, last - first) + after;
+}
+
 /// The source line and a line of carets under it. Tabs stay tabs and other
 /// control characters become spaces, so that both lines align in a terminal.
 std::string excerpt(const SourceFiles &sources, const Place &place, const Painter &paint) {
   std::string line(sources.lineText(place.file, place.line));
   size_t column = static_cast<size_t>(std::max(place.column, 1)) - 1;
   size_t end = std::min(line.size(), column + static_cast<size_t>(std::max(place.length, 1)));
+  cutAround(line, column, end);
   std::string pad, carets;
   for (size_t i = 0; i < line.size(); ++i) {
     unsigned char c = static_cast<unsigned char>(line[i]);
@@ -193,9 +211,14 @@ absl::Status Diagnostics::status(const SourceFiles &sources) const {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string> &candidates) {
+  constexpr size_t kLongest = 100; // of a name that a slip is looked for in
   std::string best;
+  if (name.size() > kLongest)
+    return best;
   size_t bestDistance = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string &candidate : candidates) {
+    if (candidate.size() > 2 * kLongest)
+      continue;
     size_t distance = editDistance(name, candidate);
     if (distance < bestDistance && distance > 0) {
       best = candidate;

@@ -211,6 +211,42 @@ TEST(Diagnostics, RendersPlaceCaretNotesAndHelp) {
             std::string::npos);
 }
 
+// A line of any length is shown around its caret, characters whole. Mutation caught:
+// a window that starts inside a character, a caret that does not move with it.
+TEST(Diagnostics, LongLinesAreCutAroundTheCaret) {
+  SourceFiles sources;
+  Diagnostics diagnostics;
+  std::string text = "#";
+  for (int i = 0; i < 50'000; ++i)
+    text += "\xc3\xa9"; // é
+  text += "HERE" + std::string(100'000, 'y');
+  const int32_t file = sources.add("long.weft", text);
+  Place place{file, 1, 100'002, 100'001, 4};
+  diagnostics.error(Code::W0201, place, "in the middle");
+  place = {file, 1, 1, 0, 1};
+  diagnostics.error(Code::W0201, place, "at the start");
+  const std::string rendered = diagnostics.render(sources);
+  EXPECT_LT(rendered.size(), 1200u) << rendered.size();
+  const size_t here = rendered.find("HERE"), line = rendered.rfind('\n', here);
+  ASSERT_NE(here, std::string::npos);
+  // The caret stands under H: as many characters before it as there are before HERE.
+  const size_t under = rendered.find("\n", here) + 1, caret = rendered.find('^', under);
+  size_t characters = 0;
+  for (size_t i = line + 1; i < here; ++i)
+    characters += (static_cast<unsigned char>(rendered[i]) & 0xC0) != 0x80;
+  EXPECT_EQ(caret - under, characters) << rendered;
+  EXPECT_EQ(rendered.substr(caret, 4), "^~~~");
+  EXPECT_NE(rendered.find("...\xc3\xa9"), std::string::npos) << "cut inside a character";
+  EXPECT_NE(rendered.find("1 | #\xc3\xa9"), std::string::npos);
+}
+
+// A name that no one wrote by hand is not compared with all others.
+TEST(Diagnostics, GiantNamesHaveNoNeighbours) {
+  const std::string giant(1'000'000, 'a');
+  EXPECT_EQ(nearest(giant, {giant + "b", "abc"}), "");
+  EXPECT_EQ(nearest("abd", {giant, "abc"}), "abc");
+}
+
 TEST(Diagnostics, JsonNamesPlaceAndCode) {
   std::string json =
       check(inModel("  y = xx + 1")).diagnostics.renderJson(check(inModel("  y = xx + 1")).sources);
