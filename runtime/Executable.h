@@ -35,8 +35,8 @@ struct Operand {
 /// Operands: A, B, I when it is `separate` (else I is C), C, and the auxiliary
 /// of an epilogue. Sums are kept in 32 bits whatever the elements are.
 struct Gemm {
-  /// GeluAux: auxiliary = A B, C = gelu_tanh(A B). GeluGrad: C = A B gelu_tanh'(auxiliary).
-  enum class Epilogue : uint8_t { None, GeluAux, GeluGrad };
+  /// GeluGrad: C = A B gelu_tanh'(auxiliary).
+  enum class Epilogue : uint8_t { None, GeluGrad };
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldc = 0; // elements between rows as stored
   int64_t batch = 1;

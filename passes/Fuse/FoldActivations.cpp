@@ -1,9 +1,10 @@
 //===- FoldActivations.cpp - Activations in the products before them ------===//
 //
-// Two pairs of launches become one, where cuBLASLt has an epilogue for it:
-//   y = A B, h = gelu_tanh(y), y read elsewhere      h, y = one kernel of A, B
+// Two launches become one, where cuBLASLt has an epilogue for it:
 //   d = A B, only read by d gelu_tanh'(x)            one kernel of A, B, x
 // The kernel's body holds both ops, so the interpreter needs nothing new.
+// The forward pair stays apart: cuBLASLt's epilogue that keeps the product too
+// takes longer than the two (docs/performance.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,9 +44,8 @@ public:
 
 private:
   template <typename OpT> OpT onlyOp(LaunchOp launch);
-  bool foldGelu(LaunchOp product);
   void foldGrad(LaunchOp product);
-  StringAttr fold(LaunchOp product, LaunchOp activation, StringRef label);
+  StringAttr fold(LaunchOp product, LaunchOp activation);
   KernelOp build(KernelOp product, KernelOp activation);
   KernelOp kernelOf(LaunchOp launch) { return kernels.lookup(launch.getKernelAttr().getAttr()); }
 
@@ -66,22 +66,17 @@ template <typename OpT> OpT Folder::onlyOp(LaunchOp launch) {
   return withoutConverts(yield.getValues()[0]) == op->getResult(0) ? op : OpT();
 }
 
-/// Arguments: the product's, then x of a gradient. Results: the activation's,
-/// then, of gelu_tanh, the product's.
+/// Arguments: the product's, then x. Result: the gradient's.
 KernelOp Folder::build(KernelOp product, KernelOp activation) {
   auto contract = cast<ContractOp>(coreOf(product));
-  Operation *op = coreOf(activation);
-  auto grad = dyn_cast<UnaryGradOp>(op);
-  SmallVector<Type> inputs(product.getArgumentTypes()), results(activation.getResultTypes());
-  if (grad)
-    inputs.push_back(activation.getArgumentTypes()[static_cast<size_t>(argumentOf(grad.getX()))]);
-  else
-    llvm::append_range(results, product.getResultTypes());
+  auto grad = cast<UnaryGradOp>(coreOf(activation));
+  SmallVector<Type> inputs(product.getArgumentTypes());
+  inputs.push_back(activation.getArgumentTypes()[static_cast<size_t>(argumentOf(grad.getX()))]);
   OpBuilder builder(product);
   Location loc = activation.getLoc();
   auto made = KernelOp::create(builder, loc, builder.getStringAttr("kernel"),
-                               TypeAttr::get(builder.getFunctionType(inputs, results)), product.getRowsAttr(),
-                               product.getChunksAttr(), ArrayAttr(), ArrayAttr());
+                               TypeAttr::get(builder.getFunctionType(inputs, activation.getResultTypes())),
+                               product.getRowsAttr(), product.getChunksAttr(), ArrayAttr(), ArrayAttr());
   Block &body = made.getBody().emplaceBlock();
   body.addArguments(inputs, SmallVector<Location>(inputs.size(), loc));
   builder.setInsertionPointToEnd(&body);
@@ -90,21 +85,15 @@ KernelOp Folder::build(KernelOp product, KernelOp activation) {
     Value argument = body.getArgument(static_cast<unsigned>(argumentOf(factor)));
     mapping.map(factor, converted(builder, argument, factor.getType()));
   }
-  if (grad)
-    mapping.map(grad.getX(), converted(builder, body.getArguments().back(), grad.getX().getType()));
-  Value y = builder.clone(*contract, mapping)->getResult(0);
-  mapping.map(op->getOperands().back(), y);
-  SmallVector<Value> yielded{builder.clone(*op, mapping)->getResult(0)};
-  if (!grad)
-    yielded.push_back(y);
-  for (auto [value, type] : llvm::zip(yielded, results))
-    value = converted(builder, value, type);
-  YieldOp::create(builder, loc, yielded);
+  mapping.map(grad.getX(), converted(builder, body.getArguments().back(), grad.getX().getType()));
+  mapping.map(grad.getDy(), builder.clone(*contract, mapping)->getResult(0));
+  Value dx = builder.clone(*grad, mapping)->getResult(0);
+  YieldOp::create(builder, loc, converted(builder, dx, activation.getResultTypes()[0]));
   return made;
 }
 
 /// The name of the kernel that does both, or null when it would be no product to cuBLASLt.
-StringAttr Folder::fold(LaunchOp product, LaunchOp activation, StringRef label) {
+StringAttr Folder::fold(LaunchOp product, LaunchOp activation) {
   auto [entry, isNew] = tried.try_emplace(
       {product.getKernelAttr().getAttr(), activation.getKernelAttr().getAttr()}, StringAttr());
   if (!isNew)
@@ -114,30 +103,8 @@ StringAttr Folder::fold(LaunchOp product, LaunchOp activation, StringRef label) 
     made.erase();
     return {};
   }
-  std::string name = names.nameOf(made, (labelOf(kernelOf(product)) + label).str());
+  std::string name = names.nameOf(made, (labelOf(kernelOf(product)) + "_gelu_tanh_grad").str());
   return entry->second = StringAttr::get(product.getContext(), name);
-}
-
-bool Folder::foldGelu(LaunchOp product) {
-  Value y = product.getResult(0);
-  LaunchOp activation;
-  for (Operation *user : y.getUsers()) {
-    auto unary = onlyOp<UnaryOp>(dyn_cast<LaunchOp>(user));
-    if (unary && unary.getFn() == UnaryFn::GeluTanh)
-      activation = cast<LaunchOp>(user);
-  }
-  StringAttr name = activation && !y.hasOneUse() ? fold(product, activation, "_gelu_tanh") : StringAttr();
-  if (!name)
-    return false;
-  OpBuilder builder(product);
-  auto both = LaunchOp::create(builder, activation.getLoc(),
-                               TypeRange{activation.getResult(0).getType(), y.getType()},
-                               FlatSymbolRefAttr::get(name), product.getOperands());
-  activation.getResult(0).replaceAllUsesWith(both.getResult(0));
-  y.replaceAllUsesWith(both.getResult(1));
-  activation.erase();
-  product.erase();
-  return true;
 }
 
 void Folder::foldGrad(LaunchOp product) {
@@ -149,7 +116,7 @@ void Folder::foldGrad(LaunchOp product) {
   int64_t x = argumentOf(grad.getX()), dy = argumentOf(grad.getDy());
   if (x < 0 || dy < 0 || activation.getOperands()[static_cast<unsigned>(dy)] != d || x == dy)
     return;
-  StringAttr name = fold(product, activation, "_gelu_tanh_grad");
+  StringAttr name = fold(product, activation);
   if (!name)
     return;
   SmallVector<Value> operands(product.getOperands());
@@ -170,8 +137,7 @@ void Folder::run(func::FuncOp function) {
       products.push_back(launch);
   }
   for (LaunchOp product : products)
-    if (!foldGelu(product))
-      foldGrad(product);
+    foldGrad(product);
 }
 
 namespace {

@@ -27,7 +27,7 @@ constexpr std::array<const char *, 4> kSpaces{"state", "arena", "input", "result
 constexpr std::array<const char *, 4> kKinds{"code", "gemm", "zero", "copy"};
 constexpr std::array<const char *, 3> kForms{"host", "ptx", "cubin"};
 constexpr std::array<const char *, 2> kLibraryForms{"ptx", "lto_ir"};
-constexpr std::array<const char *, 3> kEpilogues{"none", "gelu_aux", "gelu_grad"};
+constexpr std::array<const char *, 2> kEpilogues{"none", "gelu_grad"};
 constexpr std::array<const char *, 6> kRoles{"parameter", "gradient", "moment", "cache", "table", "control"};
 constexpr std::array<const char *, 6> kInits{"constant",  "normal",     "uniform",
                                              "truncated", "orthogonal", "rope_table"};

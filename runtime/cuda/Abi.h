@@ -117,7 +117,7 @@ enum LtProductAttribute : int {
   kLtAuxLd = 12,
   kLtAuxBatchStride = 13,
 };
-enum LtEpilogue : int { kLtEpilogueNone = 1, kLtGeluAux = 160, kLtGeluGrad = 192 };
+enum LtEpilogue : int { kLtEpilogueNone = 1, kLtGeluGrad = 192 };
 enum LtLayoutAttribute : int { kLtBatchCount = 5, kLtBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   kLtWorkspaceBytes = 1,

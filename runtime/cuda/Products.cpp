@@ -101,7 +101,8 @@ absl::Status Products::start(DevicePointer memory) {
 }
 
 /// What is multiplied, in cuBLASLt's order: its A is our B.
-int Products::describe(const Gemm &gemm, DevicePointer auxiliary, Prepared &prepared) const {
+int Products::describe(Prepared &prepared) const {
+  const Gemm &gemm = prepared.gemm;
   auto layout = [&](LtLayout &made, ElementType type, int64_t rows, int64_t columns, int64_t ld,
                     int64_t stride) {
     auto batch = static_cast<int32_t>(gemm.batch);
@@ -132,40 +133,66 @@ int Products::describe(const Gemm &gemm, DevicePointer auxiliary, Prepared &prep
               [&] { return layout(prepared.c, gemm.typeC, gemm.m, gemm.n, gemm.ldc, gemm.strideC); });
   if (status || gemm.epilogue == Gemm::Epilogue::None)
     return status;
-  bool forward = gemm.epilogue == Gemm::Epilogue::GeluAux;
-  return inOrder([&] { return set(kLtEpilogue, static_cast<int32_t>(forward ? kLtGeluAux : kLtGeluGrad)); },
-                 [&] { return set(kLtAuxPointer, pointer(auxiliary)); },
+  return inOrder([&] { return set(kLtEpilogue, static_cast<int32_t>(kLtGeluGrad)); },
+                 [&] { return set(kLtAuxPointer, pointer(prepared.auxiliary)); },
                  [&] { return set(kLtAuxLd, gemm.ldc); },
                  [&] { return set(kLtAuxBatchStride, gemm.strideC); });
 }
 
-/// The first algorithm that cuBLASLt proposes: the same for the same library,
-/// chip, sizes and alignments.
-int Products::choose(const Gemm &gemm, Prepared &prepared) const {
+/// What cuBLASLt proposes, its favourite first: the same for the same library, chip,
+/// sizes and alignments.
+int Products::propose(const Prepared &prepared, std::vector<LtHeuristic> &proposals) const {
+  constexpr int kAsked = 8;
   LtPreference preference = nullptr;
   if (int status = lt->preferenceCreate(&preference))
     return status;
   auto set = [&](LtPreferenceAttribute attribute, auto value) {
     return lt->preferenceSet(preference, attribute, &value, sizeof(value));
   };
-  DevicePointer added = gemm.accumulate ? prepared.added : prepared.out;
-  LtHeuristic found{};
   int count = 0;
+  proposals.resize(kAsked);
   int status = inOrder([&] { return set(kLtWorkspaceBytes, static_cast<uint64_t>(kWorkspaceBytes)); },
                        [&] { return set(kLtReductionMask, kLtReduceInComputeType); },
                        [&] { return set(kLtAlignmentA, alignmentOf(prepared.left)); },
                        [&] { return set(kLtAlignmentB, alignmentOf(prepared.right)); },
-                       [&] { return set(kLtAlignmentC, alignmentOf(added)); },
+                       [&] {
+                         return set(kLtAlignmentC,
+                                    alignmentOf((prepared.gemm.accumulate ? prepared.added : prepared.out)));
+                       },
                        [&] { return set(kLtAlignmentD, alignmentOf(prepared.out)); },
                        [&] {
                          return lt->heuristic(handle, prepared.product, prepared.a, prepared.b, prepared.c,
-                                              prepared.c, preference, 1, &found, &count);
+                                              prepared.c, preference, kAsked, proposals.data(), &count);
                        });
   lt->preferenceDestroy(preference);
-  if (status || count < 1)
+  proposals.resize(status ? 0 : static_cast<size_t>(std::max(count, 0)));
+  if (status || proposals.empty())
     return status ? status : kLtNotSupported;
-  prepared.algorithm = found.algorithm, prepared.workspaceBytes = found.workspaceBytes;
-  return found.state;
+  if (int state = proposals.front().state)
+    return state;
+  std::erase_if(proposals, [](const LtHeuristic &proposal) { return proposal.state != 0; });
+  return 0;
+}
+
+int Products::choose(Prepared &prepared) {
+  std::string key = textOf(prepared.gemm);
+  for (int64_t part : {prepared.gemm.strideA, prepared.gemm.strideB, prepared.gemm.strideC,
+                       int64_t{prepared.gemm.transA}, int64_t{prepared.gemm.transB},
+                       int64_t{prepared.gemm.accumulate}, static_cast<int64_t>(prepared.gemm.epilogue)})
+    absl::StrAppend(&key, " ", part);
+  for (DevicePointer address : {prepared.left, prepared.right,
+                                (prepared.gemm.accumulate ? prepared.added : prepared.out), prepared.out})
+    absl::StrAppend(&key, " ", alignmentOf(address));
+  auto [entry, isNew] = known.try_emplace(key);
+  if (isNew)
+    if (int status = propose(prepared, entry->second)) {
+      known.erase(entry);
+      return status;
+    }
+  prepared.proposals = &entry->second;
+  prepared.algorithm = entry->second[0].algorithm;
+  prepared.workspaceBytes = entry->second[0].workspaceBytes;
+  return 0;
 }
 
 absl::StatusOr<size_t> Products::prepare(const Kernel &kernel, const std::vector<DevicePointer> &operands) {
@@ -180,17 +207,19 @@ absl::StatusOr<size_t> Products::prepare(const Kernel &kernel, const std::vector
   prepared.left = operands[1], prepared.right = operands[0], prepared.out = operands[out];
   prepared.added = operands[2];
   prepared.beta = gemm.accumulate ? 1 : 0;
-  int status = describe(gemm, operands.back(), prepared);
+  prepared.gemm = gemm, prepared.auxiliary = operands.back();
+  int status = describe(prepared);
   if (!status)
-    status = choose(gemm, prepared);
+    status = choose(prepared);
   if (status)
     return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " (", textOf(gemm),
                                                    "): cuBLASLt has no algorithm: ", lt->statusName(status)));
   return products.size() - 1;
 }
 
-absl::Status Products::launch(size_t number, std::string_view name) {
-  const Prepared &prepared = products[number];
+absl::Status Products::launch(size_t number, std::string_view name) { return submit(products[number], name); }
+
+absl::Status Products::submit(const Prepared &prepared, std::string_view name) {
   constexpr float kOne = 1;
   int status = lt->product(handle, prepared.product, &kOne, pointer(prepared.left), prepared.a,
                            pointer(prepared.right), prepared.b, &prepared.beta, pointer(prepared.added),

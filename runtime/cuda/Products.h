@@ -9,7 +9,11 @@
 
 #include "runtime/cuda/Gpu.h"
 
+#include <map>
+
 namespace weft::rt::cuda {
+
+class Tuner;
 
 /// cuBLASLt's functions, named as they are without the prefix.
 struct LtLibrary {
@@ -38,7 +42,7 @@ struct LtLibrary {
 absl::StatusOr<const LtLibrary *> ltLibrary();
 
 /// The products of one machine. Each is prepared once, for its addresses, with
-/// the first algorithm that cuBLASLt proposes.
+/// the first algorithm that cuBLASLt proposes; `tune` looks for a faster one.
 class Products {
 public:
   static constexpr uint64_t kWorkspaceBytes = 32 << 20;
@@ -54,6 +58,10 @@ public:
   /// A product of `kernel.gemm` on operands in its order (runtime/Executable.h);
   /// returns its number. Errors: InvalidArgument names the kernel, its sizes and types.
   absl::StatusOr<size_t> prepare(const Kernel &kernel, const std::vector<DevicePointer> &operands);
+  /// Takes the fastest of what cuBLASLt proposes for each large product, of those
+  /// that give the first proposal's bits (Tune.cpp). `memory` holds nothing; large
+  /// is what takes `operations` or more: below that a launch costs as much.
+  absl::Status tune(DevicePointer memory, uint64_t bytes, double operations = 4e9);
   /// Starts it on the stream. Errors: Internal.
   absl::Status launch(size_t number, std::string_view name);
 
@@ -65,15 +73,22 @@ private:
     size_t workspaceBytes = 0;
     DevicePointer left = 0, right = 0, added = 0, out = 0;
     float beta = 0;
+    Gemm gemm;
+    DevicePointer auxiliary = 0;
+    const std::vector<LtHeuristic> *proposals = nullptr;
   };
-  int describe(const Gemm &gemm, DevicePointer auxiliary, Prepared &prepared) const;
-  int choose(const Gemm &gemm, Prepared &prepared) const;
+  int describe(Prepared &prepared) const;
+  int choose(Prepared &prepared);
+  int propose(const Prepared &prepared, std::vector<LtHeuristic> &proposals) const;
+  absl::StatusOr<LtHeuristic> fastest(Tuner &tuner, const Prepared &prepared);
+  absl::Status submit(const Prepared &prepared, std::string_view name);
 
   Gpu &gpu;
   const LtLibrary *lt = nullptr;
   LtHandle handle = nullptr;
   DevicePointer workspace = 0;
   std::vector<Prepared> products;
+  std::map<std::string, std::vector<LtHeuristic>> known; // by sizes, types and alignments
 };
 
 } // namespace weft::rt::cuda

@@ -1,4 +1,5 @@
 //===- Loss.cpp - Cross entropy, alone and with the output table -----------===//
+#include "dialects/Weft/Classes.h"
 #include "dialects/Weft/Interpret/Frame.h"
 
 #include <cmath>
@@ -114,8 +115,8 @@ LogicalResult evaluate(CrossEntropyOp op, Frame &frame) {
 
 LogicalResult evaluate(CrossEntropyGradOp op, Frame &frame) {
   const Array &logits = frame[op.getLogits()], &targets = frame[op.getTargets()];
-  int64_t vocab = logits.shape.back();
-  if (failed(checkTargets(op, targets, vocab)))
+  int64_t vocab = logits.shape.back(), classes = classesOf(op, op.getLogits());
+  if (failed(checkTargets(op, targets, classes)))
     return failure();
   LossSettings settings{numberOf(op.getZ()), numberOf(op.getSmoothing())};
   std::vector<double> weights = weightsOf(op.getWeight(), op.getTargets(), frame);
@@ -123,8 +124,8 @@ LogicalResult evaluate(CrossEntropyGradOp op, Frame &frame) {
   for (size_t row = 0; row < targets.data.size(); ++row) {
     const double *x = &logits.data[row * vocab];
     auto target = static_cast<int64_t>(targets.data[row]);
-    rowLosses.data[row] = rowLoss(x, vocab, target, weights[row], settings);
-    rowGrad(x, vocab, target, weights[row], settings, &dlogits.data[row * vocab]);
+    rowLosses.data[row] = rowLoss(x, classes, target, weights[row], settings);
+    rowGrad(x, classes, target, weights[row], settings, &dlogits.data[row * vocab]);
   }
   return success();
 }

@@ -40,8 +40,15 @@ static void widenResult(OpOperand &yielded) {
     convert.erase();
 }
 
-FailureOr<BareKernel> makeBare(KernelOp kernel) {
-  BareKernel bare{kernel, {}, kernel.getArgumentTypes().size()};
+/// What every GPU of the family has for one block (CUDA C++ Programming Guide,
+/// technical specifications): 227 KiB on 9.0, 99 KiB on the least of 8.x.
+static int64_t sharedBytesOf(const GpuTarget &target) {
+  constexpr int64_t kHopper = 227 << 10, kAmpere = 99 << 10;
+  return StringRef(target.chip).starts_with("sm_9") ? kHopper : kAmpere;
+}
+
+FailureOr<BareKernel> makeBare(KernelOp kernel, const GpuTarget &target) {
+  BareKernel bare{kernel, {}, kernel.getArgumentTypes().size(), sharedBytesOf(target)};
   for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes())) {
     if (!isStored(type))
       return kernel.emitOpError("has an operand of type ")

@@ -67,12 +67,12 @@ Value Block::overBlock(Value value, bool largest) {
   barrier();
   e.when(e.compare(Predicate::eq, lane, e.number(0)), [&] { e.store(value, partials, warp); });
   barrier();
-  Value all;
-  for (int64_t i = 0; i < threads / kWarp; ++i) {
-    Value part = e.load(e.f32, partials, e.number(i));
-    all = all ? folded(e, all, part, largest) : part;
-  }
-  return all;
+  return overLanes(ofWarps(partials, largest ? -std::numeric_limits<double>::infinity() : 0), kWarp, largest);
+}
+
+Value Block::ofWarps(Value memory, double outside) {
+  Value there = e.compare(Predicate::slt, lane, e.number(threads / kWarp));
+  return e.select(there, e.load(e.f32, memory, lane), e.constant(e.f32, outside));
 }
 
 //===----------------------------------------------------------------------===//
@@ -101,6 +101,35 @@ Value Block::addressOf(LLVM::GlobalOp global) {
 
 Value Block::shared(int64_t count) {
   return addressOf(declare(LLVM::LLVMArrayType::get(e.f32, count), kSharedSpace, {}, false));
+}
+
+Value Block::dynamic(int64_t bytes) {
+  if (!dynamicGlobal) {
+    dynamicGlobal = declare(LLVM::LLVMArrayType::get(e.b.getI8Type(), 0), kSharedSpace, {}, false);
+    dynamicGlobal.setLinkage(LLVM::Linkage::External);
+  }
+  Value start = addressOf(dynamicGlobal);
+  if (dynamicBytes > 0)
+    start = e.bytesFrom(start, dynamicBytes);
+  dynamicBytes += bytes;
+  return start;
+}
+
+void Block::copy(Value from, Value to) {
+  constexpr int kBytes = 16;
+  auto inSpace = [&](Value pointer, unsigned space) -> Value {
+    return LLVM::AddrSpaceCastOp::create(e.b, e.loc, LLVM::LLVMPointerType::get(e.b.getContext(), space),
+                                         pointer);
+  };
+  // Past the first cache: each byte is read once.
+  NVVM::CpAsyncOp::create(e.b, e.loc, inSpace(to, kSharedSpace), inSpace(from, kGlobalSpace), kBytes,
+                          NVVM::LoadCacheModifierKind::CG, Value());
+}
+
+void Block::commitCopies() { NVVM::CpAsyncCommitGroupOp::create(e.b, e.loc); }
+
+void Block::awaitCopies(int64_t pending) {
+  NVVM::CpAsyncWaitGroupOp::create(e.b, e.loc, static_cast<uint32_t>(pending));
 }
 
 Value Block::global(Type element, int64_t count) {

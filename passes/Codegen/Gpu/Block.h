@@ -34,6 +34,7 @@ public:
   int64_t argumentCount = 0;
   mlir::Value scratch;      // this block's
   int64_t scratchBytes = 0; // may be set while the kernel is written, and so may `threads`
+  int64_t dynamicBytes = 0; // of `dynamic` so far
   int64_t threads;
   const int64_t itemCount;
 
@@ -58,9 +59,21 @@ public:
   mlir::Value overLanes(mlir::Value value, int64_t lanes, bool largest = false);
   /// The same over the block, in all threads; two barriers.
   mlir::Value overBlock(mlir::Value value, bool largest = false);
+  /// Number `lane` of the numbers that warps left at `memory`; `outside` past the last warp's.
+  mlir::Value ofWarps(mlir::Value memory, double outside);
 
   /// Shared memory of `count` elements of 4 bytes; a pointer as any other.
   mlir::Value shared(int64_t count);
+  /// Shared memory of `bytes`, a multiple of 16, that the launch asks for: a block may
+  /// have more of it than of `shared`.
+  mlir::Value dynamic(int64_t bytes);
+  /// Starts to copy 16 bytes from an operand to shared memory; both lie at multiples of 16.
+  void copy(mlir::Value from, mlir::Value to);
+  /// Ends a group of this thread's copies.
+  void commitCopies();
+  /// Waits until at most `pending` groups of this thread's are under way. What others
+  /// copied is there after a barrier that they reach after such a wait.
+  void awaitCopies(int64_t pending);
   /// Memory of the module that starts as zeros.
   mlir::Value global(mlir::Type element, int64_t count);
   /// A table of constants.
@@ -73,6 +86,7 @@ public:
 private:
   mlir::Value addressOf(mlir::LLVM::GlobalOp global);
   mlir::LLVM::GlobalOp declare(mlir::Type type, unsigned space, mlir::Attribute value, bool constant);
+  mlir::LLVM::GlobalOp dynamicGlobal;
 
   mlir::ModuleOp module;
   mlir::Value partials; // of overBlock

@@ -40,11 +40,12 @@ std::optional<rt::Gemm> gpuGemmOf(KernelOp kernel);
 struct GpuCode {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   int64_t items = 1, threads = 128, scratchBytes = 0; // scratch of a block
+  int64_t sharedBytes = 0;                            // dynamic
   std::string slow;                                   // why there is no fast form
 };
 
 /// Stages of compileGpuKernel for a kernel that is no product and no attention.
-llvm::FailureOr<GpuCode> buildGpuKernel(KernelOp kernel);
+llvm::FailureOr<GpuCode> buildGpuKernel(KernelOp kernel, const GpuTarget &target = {});
 llvm::LogicalResult lowerGpuKernel(GpuCode &code);
 
 } // namespace weft

@@ -71,6 +71,8 @@ BlockKind blockKindOf(const BareKernel &bare) {
     kind = flatKind(bare, why);
     if (!kind)
       kind = rowsKind(bare, why);
+    if (!kind)
+      kind = longRowsKind(bare);
   } else {
     kind = singleKind(bare, why);
   }
@@ -89,25 +91,16 @@ static rt::ElementType elementOf(Type type) {
   return type.isBF16() ? rt::ElementType::BF16 : rt::ElementType::F32;
 }
 
-using Epilogue = rt::Gemm::Epilogue;
-
-/// What a body of a contract and one op more does to the product, or None:
-///   y = A B, yield gelu_tanh(y), y        GeluAux
-///   d = A B, yield d gelu_tanh'(x)        GeluGrad, x the last argument
-static Epilogue epilogueOf(ContractOp product, Operation *last, YieldOp yield) {
-  Value y = product.getResult();
-  if (auto unary = dyn_cast<UnaryOp>(last)) {
-    bool both =
-        yield->getNumOperands() == 2 && yield.getValues()[0] == unary.getY() && yield.getValues()[1] == y;
-    return both && unary.getFn() == UnaryFn::GeluTanh && unary.getX() == y ? Epilogue::GeluAux
-                                                                           : Epilogue::None;
-  }
-  auto grad = dyn_cast<UnaryGradOp>(last);
-  if (!grad || grad.getFn() != UnaryFn::GeluTanh || grad.getDy() != y || !y.hasOneUse())
-    return Epilogue::None;
+/// A body of a contract and one op more that cuBLASLt does at once:
+///   d = A B, yield d gelu_tanh'(x), x the last argument
+static bool hasGeluGrad(ContractOp product, YieldOp yield) {
+  Value d = product.getResult();
+  auto grad = dyn_cast<UnaryGradOp>(product->getNextNode());
+  if (!grad || grad.getFn() != UnaryFn::GeluTanh || grad.getDy() != d || !d.hasOneUse())
+    return false;
   auto x = dyn_cast<BlockArgument>(grad.getX());
   bool one = yield->getNumOperands() == 1 && yield.getValues()[0] == grad.getDx();
-  return one && x && x.getArgNumber() == 2 ? Epilogue::GeluGrad : Epilogue::None;
+  return one && x && x.getArgNumber() == 2;
 }
 
 /// A product with an epilogue: all that cuBLASLt reads and writes is bf16, and
@@ -118,13 +111,12 @@ static std::optional<rt::Gemm> foldedGemmOf(const BareKernel &bare) {
   auto product = dyn_cast<ContractOp>(block.front());
   if (!product || product.getInit() || !llvm::hasNItems(block, 3))
     return std::nullopt;
-  Epilogue epilogue = epilogueOf(product, product->getNextNode(), cast<YieldOp>(block.getTerminator()));
-  auto gemm = epilogue == Epilogue::None ? std::nullopt : gemmOf(product);
+  auto gemm = hasGeluGrad(product, cast<YieldOp>(block.getTerminator())) ? gemmOf(product) : std::nullopt;
   bool narrow = llvm::all_of(bare.storage, [](Type type) { return type.isBF16(); });
   if (!gemm || !narrow || gemm->ldc % 8 != 0 || gemm->strideC % 8 != 0)
     return std::nullopt;
   gemm->typeA = gemm->typeB = gemm->typeC = rt::ElementType::BF16;
-  gemm->epilogue = epilogue;
+  gemm->epilogue = rt::Gemm::Epilogue::GeluGrad;
   return gemm;
 }
 
@@ -152,7 +144,7 @@ struct Copy {
   std::string problem;
   FailureOr<BareKernel> bare = failure();
 
-  explicit Copy(KernelOp kernel) {
+  Copy(KernelOp kernel, const GpuTarget &target) {
     loadDialects(context);
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       problem += (problem.empty() ? "" : "; ") + diagnostic.str();
@@ -160,14 +152,14 @@ struct Copy {
     });
     module = copyInto(context, kernel);
     if (module)
-      bare = makeBare(*module->getOps<KernelOp>().begin());
+      bare = makeBare(*module->getOps<KernelOp>().begin(), target);
   }
 };
 
 } // namespace
 
 std::optional<rt::Gemm> gpuGemmOf(KernelOp kernel) {
-  Copy copy(kernel);
+  Copy copy(kernel, {});
   return succeeded(copy.bare) ? gemmOfBare(*copy.bare) : std::nullopt;
 }
 
@@ -231,15 +223,16 @@ static FailureOr<GpuCode> build(const BareKernel &bare) {
   code.items = kind.items;
   code.threads = block.threads;
   code.scratchBytes = block.scratchBytes;
+  code.sharedBytes = block.dynamicBytes;
   code.slow = kind.slow;
   return code;
 }
 
-FailureOr<GpuCode> buildGpuKernel(KernelOp kernel) {
+FailureOr<GpuCode> buildGpuKernel(KernelOp kernel, const GpuTarget &target) {
   loadDialects(*kernel.getContext());
   OwningOpRef<ModuleOp> own = ModuleOp::create(kernel.getLoc());
   OpBuilder b(own->getBodyRegion());
-  auto bare = makeBare(cast<KernelOp>(b.clone(*kernel)));
+  auto bare = makeBare(cast<KernelOp>(b.clone(*kernel)), target);
   if (failed(bare))
     return failure();
   return build(*bare);
@@ -306,6 +299,7 @@ FailureOr<rt::Kernel> compileGpuKernel(KernelOp kernel, const GpuTarget &target)
   result.form = rt::Kernel::Form::Ptx;
   result.scratchBytes = static_cast<uint64_t>(code->scratchBytes);
   result.launch.threads = static_cast<uint32_t>(code->threads);
+  result.launch.sharedBytes = static_cast<uint32_t>(code->sharedBytes);
   return result;
 }
 

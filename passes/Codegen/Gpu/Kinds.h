@@ -15,6 +15,8 @@ using MaybeKind = std::optional<BlockKind>;
 /// Fused bodies: a warp, or a block, a row; or a loop over elements.
 MaybeKind rowsKind(const BareKernel &bare, std::string &why);
 MaybeKind flatKind(const BareKernel &bare, std::string &why);
+/// Rows of any length, in which nothing is summed: a loop over all their elements.
+MaybeKind longRowsKind(const BareKernel &bare);
 
 MaybeKind productKind(const BareKernel &bare, ContractOp op);
 MaybeKind gatherKind(const BareKernel &bare, GatherOp op);

@@ -1,10 +1,12 @@
 //===- Loss.cpp - Cross entropy and its gradient on the GPU ---------------===//
 //
-// A block a row of logits. Rows need not start at multiples of 16 bytes: vectors
-// are counted from the multiple before the row, and elements outside are masked.
+// A block a row of logits, of any length: the gradient reads the row again where
+// shared memory does not hold it (LossHeld.cpp). Rows need not start at multiples of
+// 16 bytes: vectors are counted from the multiple before the row, and elements
+// outside are masked.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Codegen/Gpu/Kinds.h"
+#include "passes/Codegen/Gpu/Loss.h"
 #include "passes/Codegen/VectorMath.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -19,19 +21,6 @@ namespace {
 using Predicate = arith::CmpIPredicate;
 constexpr int64_t kThreads = 512;
 
-struct LossTerms {
-  Value logits, targets, weight;
-  int64_t rows, vocab;
-  double z, smoothing;
-
-  template <typename Op>
-  explicit LossTerms(Op op)
-      : logits(op.getLogits()), targets(op.getTargets()), weight(op.getWeight()),
-        rows(cast<RankedTensorType>(op.getTargets().getType()).getNumElements()),
-        vocab(cast<RankedTensorType>(op.getLogits().getType()).getShape().back()), z(numberOf(op.getZ())),
-        smoothing(numberOf(op.getSmoothing())) {}
-};
-
 /// One row, in the threads of a block.
 class LossRow {
 public:
@@ -44,6 +33,7 @@ public:
   Value loss();
   void gradient(Value to);
   void zero(Value to);
+  void clearPadding(Value to);
 
 private:
   void overVectors(function_ref<void(Value)> body);
@@ -63,7 +53,7 @@ private:
 };
 
 void LossRow::open(Value number) {
-  start = e.muli(number, terms.vocab);
+  start = e.muli(number, terms.width);
   // Elements between the multiple of a vector before the row and the row.
   skew = e.remi(start, lanes);
   target = e.loadIndex(block.argument(terms.targets), number);
@@ -190,31 +180,44 @@ void LossRow::gradient(Value to) {
   });
 }
 
+void LossRow::clearPadding(Value to) {
+  if (terms.width == terms.vocab)
+    return;
+  Value from = e.addi(block.thread, terms.vocab);
+  auto loop = scf::ForOp::create(e.b, e.loc, from, e.number(terms.width), e.number(kThreads));
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(loop.getBody());
+  e.store(e.constant(e.f32, 0), to, e.addi(start, loop.getInductionVar()));
+}
+
 void LossRow::zero(Value to) {
   overVectors([&](Value v) { store(v, to, [&](Value) { return e.constant(e.floats, 0); }); });
 }
 
-int64_t lanesOf(const BareKernel &bare, Value logits) {
+} // namespace
+
+int64_t logitsInVector(const BareKernel &bare, Value logits) {
   constexpr int64_t kHalves = 8, kFloats = 4;
   return bare.argument(logits).isBF16() ? kHalves : kFloats;
 }
-
-} // namespace
 
 MaybeKind crossEntropyGradKind(const BareKernel &bare, CrossEntropyGradOp op) {
   if (bare.argument(op.getLogits()) != bare.result(0))
     return std::nullopt;
   LossTerms terms(op);
+  if (MaybeKind held = heldLossKind(bare, terms))
+    return held;
   BlockKind kind;
   kind.items = terms.rows;
   kind.threads = kThreads;
-  kind.width = lanesOf(bare, op.getLogits());
+  kind.width = logitsInVector(bare, op.getLogits());
   kind.build = [terms](Block &block) {
     Emitter &e = block.e;
     block.items([&](Value number) {
       LossRow row(terms, block);
       row.open(number);
       Value leader = e.compare(Predicate::eq, block.thread, e.number(0));
+      row.clearPadding(block.result(0));
       e.choose(
           row.counts(),
           [&] {
@@ -241,7 +244,7 @@ MaybeKind crossEntropyKind(const BareKernel &bare, CrossEntropyOp op) {
   BlockKind kind;
   kind.items = terms.rows;
   kind.threads = kThreads;
-  kind.width = lanesOf(bare, op.getLogits());
+  kind.width = logitsInVector(bare, op.getLogits());
   kind.build = [terms](Block &block) {
     Emitter &e = block.e;
     Value losses = block.global(e.f32, terms.rows);

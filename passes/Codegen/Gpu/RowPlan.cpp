@@ -17,6 +17,13 @@ int64_t RowPlan::items(const RowProgram &program) const {
   return chunked ? program.chunks : (program.rowCount + teams() - 1) / teams();
 }
 
+bool isCopiedAhead(const RowNode &node, const RowLayout &layout, const Storage &storage) {
+  if (node.kind != Kind::Operand || node.component >= 0 || node.axes != layout.axes ||
+      node.axes.size() == static_cast<size_t>(node.type.getRank()))
+    return false;
+  return layout.lanes * (storage[static_cast<size_t>(node.operand)].isBF16() ? 2 : 4) == 16;
+}
+
 bool mayRace(const RowProgram &program, const RowPlan &plan) {
   for (const RowNode &node : program.nodes) {
     if (node.results.empty() || node.chunked)
@@ -48,6 +55,7 @@ private:
   bool chooseTeam();
   bool meets() const;
   bool fitsSegments();
+  void lookAhead();
   bool fail(const Twine &reason) {
     if (why.empty())
       why = reason.str();
@@ -224,6 +232,22 @@ bool Planner::fitsSegments() {
   return true;
 }
 
+/// As many rows as hide a read's latency, as far as two blocks share the memory.
+void Planner::lookAhead() {
+  constexpr int64_t kUnderWay = 32 << 10, kMostAhead = 3, kSums = 36 << 10, kMost = 80 << 10;
+  if (!plan.chunked || !plan.aligned)
+    return;
+  for (const RowLayout &layout : plan.layouts)
+    for (const RowNode &node : program.nodes)
+      plan.parts += isCopiedAhead(node, layout, bare.storage) ? layout.pieces : 0;
+  if (plan.parts == 0)
+    return;
+  int64_t stage = plan.stageBytes();
+  plan.ahead = std::clamp<int64_t>((kUnderWay + stage - 1) / stage, 1, kMostAhead);
+  if ((plan.ahead + 1) * stage > std::min(kMost, bare.sharedBytes - kSums))
+    plan.ahead = plan.parts = 0;
+}
+
 std::optional<RowPlan> Planner::run() {
   if (!placeAll() || !chooseLanes() || !chooseTeam() || !fitsSegments())
     return std::nullopt;
@@ -240,6 +264,7 @@ std::optional<RowPlan> Planner::run() {
       }
     }
   plan.aligned = program.rows.size() == 2;
+  lookAhead();
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
+#include <utility>
 
 using namespace mlir;
 
@@ -24,8 +25,8 @@ void RowValues::open(Value newRow) {
   bases.clear();
 }
 
-void RowValues::openFlat(Value index) {
-  open({});
+void RowValues::openFlat(Value index, Value newRow) {
+  open(newRow);
   flatIndex = index;
 }
 
@@ -198,7 +199,49 @@ Value RowValues::operandAt(const RowNode &node, int layout, int64_t piece) {
   return value;
 }
 
+void RowValues::placeSlots() {
+  if (plan.ahead == 0)
+    return;
+  Storage storage;
+  for (int64_t i = 0; i < block.argumentCount; ++i)
+    storage.push_back(e.halves.contains(block.operands[static_cast<size_t>(i)]) ? Type(e.b.getBF16Type())
+                                                                                : e.f32);
+  int64_t next = 0;
+  for (auto [number, layout] : llvm::enumerate(plan.layouts))
+    for (const RowNode &node : program.nodes)
+      if (isCopiedAhead(node, layout, storage)) {
+        slotNumbers[{node.operand, static_cast<int>(number)}] = next;
+        next += layout.pieces;
+      }
+}
+
+/// Where the thread's vector lies between the slots from `start` on; null if nothing is copied ahead.
+Value RowValues::slotOf(const RowNode &node, int layout, int64_t piece, Value start) {
+  auto found = slotNumbers.find({node.operand, layout});
+  if (!start || found == slotNumbers.end())
+    return {};
+  Value slot = e.bytesFrom(start, 16 * plan.threads * (found->second + piece));
+  if (e.halves.contains(block.operands[node.operand]))
+    e.halves.insert(slot);
+  return slot;
+}
+
+void RowValues::fetch(Value ahead, Value start) {
+  Value open = std::exchange(row, ahead);
+  for (auto [number, layout] : llvm::enumerate(plan.layouts))
+    for (const RowNode &node : program.nodes)
+      for (int64_t piece = 0; piece < layout.pieces; ++piece)
+        if (Value slot =
+                node.kind == Kind::Operand ? slotOf(node, static_cast<int>(number), piece, start) : Value()) {
+          Value from = moved(block.operands[node.operand], node.type);
+          block.copy(e.at(from, indexIn(node, static_cast<int>(number), piece)), slot);
+        }
+  row = open;
+}
+
 Value RowValues::loadOperand(const RowNode &node, int layout, int64_t piece) {
+  if (Value slot = slotOf(node, layout, piece, slots))
+    return e.load(lanesOf(layout).floats, slot, 16);
   Value &base = bases[node.operand];
   if (!base)
     base = moved(block.operands[node.operand], node.type);

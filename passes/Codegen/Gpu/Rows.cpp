@@ -27,6 +27,7 @@ private:
   void computeRow(Value row);
   void storeRow();
   void chunk(Value item);
+  void fetchIfThere(Value row, Value to, Value stage);
   SmallVector<Value> emptySums();
   SmallVector<Value> added(ValueRange sums);
   void storeSums(Value item, ValueRange sums);
@@ -42,6 +43,7 @@ private:
   SmallVector<int> chunked;
   Value team;
   Value memory; // shared, of partial sums
+  Value slots;  // shared, this thread's part of what is copied ahead
 };
 
 void RowKernel::computeRow(Value row) {
@@ -198,18 +200,42 @@ void RowKernel::storeSums(Value item, ValueRange sums) {
   }
 }
 
+/// Starts to copy `row`, unless it is past the chunk's end, to stage `stage`: a number of floats.
+void RowKernel::fetchIfThere(Value row, Value to, Value stage) {
+  e.when(e.compare(Predicate::slt, row, to), [&] { values.fetch(row, e.at(slots, stage)); });
+  block.commitCopies();
+}
+
 void RowKernel::chunk(Value item) {
   auto [from, to] = e.range(item, program.rowCount, program.chunks);
-  auto loop = scf::ForOp::create(e.b, e.loc, e.addi(from, team), to, e.number(plan.teams()), emptySums());
+  Value first = e.addi(from, team), last = to;
+  int64_t teams = plan.teams(), stage = plan.stageBytes() / 4, stages = stage * (plan.ahead + 1);
+  for (int64_t row = 0; row < plan.ahead; ++row)
+    fetchIfThere(e.addi(first, row * teams), last, e.number(row * stage));
+  SmallVector<Value> start = emptySums();
+  start.push_back(e.number(0)); // the row's stage
+  auto loop = scf::ForOp::create(e.b, e.loc, first, last, e.number(teams), start);
   {
     OpBuilder::InsertionGuard guard(e.b);
     e.b.setInsertionPointToStart(loop.getBody());
-    computeRow(loop.getInductionVar());
-    auto next = added(loop.getRegionIterArgs());
+    Value row = loop.getInductionVar(), at = loop.getRegionIterArgs().back();
+    auto after = [&](int64_t rows) {
+      Value place = e.addi(at, rows * stage);
+      return e.select(e.compare(Predicate::slt, place, e.number(stages)), place, e.addi(place, -stages));
+    };
+    if (plan.ahead > 0) {
+      // The stage that the row before has left.
+      fetchIfThere(e.addi(row, plan.ahead * teams), last, after(plan.ahead));
+      block.awaitCopies(plan.ahead);
+      values.setSlots(e.at(slots, at));
+    }
+    computeRow(row);
+    auto next = added(loop.getRegionIterArgs().drop_back());
     storeRow();
+    next.push_back(plan.ahead > 0 ? after(1) : at);
     scf::YieldOp::create(e.b, e.loc, next);
   }
-  storeSums(item, loop.getResults());
+  storeSums(item, loop.getResults().drop_back());
 }
 
 void RowKernel::run() {
@@ -225,6 +251,8 @@ void RowKernel::run() {
     member = e.remi(block.thread, plan.team), team = e.divi(block.thread, plan.team);
   // A mark before the loop.
   values.hoistBefore(e.number(0).getDefiningOp(), member);
+  if (plan.ahead > 0)
+    slots = e.at(block.dynamic((plan.ahead + 1) * plan.stageBytes()), e.muli(block.thread, 4));
   block.items([&](Value item) {
     if (plan.chunked)
       return chunk(item);
@@ -247,7 +275,8 @@ void RowKernel::run() {
 class FlatKernel {
 public:
   FlatKernel(Block &block, const RowProgram &program, RowPlan wide, int64_t perThread)
-      : block(block), e(block.e), program(program), wide(std::move(wide)), perThread(perThread) {
+      : block(block), e(block.e), program(program), wide(std::move(wide)), perThread(perThread),
+        rowSize(this->wide.layouts[0].count()) {
     narrow = this->wide;
     narrow.layouts[0].lanes = 1;
     narrow.aligned = false;
@@ -262,12 +291,17 @@ private:
   Emitter &e;
   const RowProgram &program;
   RowPlan wide, narrow;
-  int64_t perThread;
+  int64_t perThread, rowSize;
 };
 
 void FlatKernel::elements(const RowPlan &plan, Value index) {
   RowValues values(block, program, plan);
-  values.openFlat(index);
+  if (program.flat) {
+    values.openFlat(index);
+  } else {
+    Value row = e.divi(index, rowSize);
+    values.openFlat(e.subi(index, e.muli(row, rowSize)), row);
+  }
   SmallVector<int> results;
   for (auto [number, node] : llvm::enumerate(program.nodes))
     if (!node.results.empty() && !node.axes.empty())
@@ -296,7 +330,7 @@ Value FlatKernel::areAligned() {
 }
 
 void FlatKernel::run() {
-  int64_t count = countOf(program.flatAxes), share = block.threads * perThread;
+  int64_t count = (program.flat ? 1 : program.rowCount) * rowSize, share = block.threads * perThread;
   Value aligned = areAligned();
   Value zero = e.number(0);
   // Numbers are the first block's.
@@ -348,27 +382,64 @@ MaybeKind rowsKind(const BareKernel &bare, std::string &why) {
   return kind;
 }
 
-MaybeKind flatKind(const BareKernel &bare, std::string &) {
-  auto program = programOf(bare);
-  if (failed(program) || !program->flat)
-    return std::nullopt;
-  constexpr int64_t kThreads = 256, kHalves = 8, kFloats = 4;
-  bool halves = llvm::any_of(bare.storage, [](Type type) { return type.isBF16(); });
+/// All elements of `axes` in each of `rows` rows, `lanes` a thread.
+static BlockKind elementsKind(const RowProgram &program, const Axes &axes, int64_t rows, int64_t lanes) {
+  constexpr int64_t kThreads = 256;
   RowPlan plan;
   plan.aligned = true;
   plan.threads = kThreads;
-  plan.layouts.push_back({program->flatAxes, halves ? kHalves : kFloats, 1});
-  for (const RowNode &node : program->nodes)
+  plan.layouts.push_back({axes, lanes, 1});
+  for (const RowNode &node : program.nodes)
     plan.home.push_back(node.axes.empty() ? -1 : 0);
   BlockKind kind;
   kind.threads = kThreads;
-  int64_t share = kThreads * plan.layouts[0].lanes;
-  kind.items = (countOf(program->flatAxes) + share - 1) / share;
-  kind.build = [program = *program, plan](Block &block) {
+  int64_t share = kThreads * lanes;
+  kind.items = (rows * countOf(axes) + share - 1) / share;
+  kind.build = [program, plan](Block &block) {
     FlatKernel(block, program, plan, plan.layouts[0].lanes).run();
     return success();
   };
   return kind;
+}
+
+static int64_t widestLanes(const BareKernel &bare) {
+  constexpr int64_t kHalves = 8, kFloats = 4;
+  return llvm::any_of(bare.storage, [](Type type) { return type.isBF16(); }) ? kHalves : kFloats;
+}
+
+MaybeKind flatKind(const BareKernel &bare, std::string &) {
+  auto program = programOf(bare);
+  if (failed(program) || !program->flat)
+    return std::nullopt;
+  return elementsKind(*program, program->flatAxes, 1, widestLanes(bare));
+}
+
+/// The axes that all nodes but numbers of rows have, or none.
+static Axes axesOfAll(const RowProgram &program) {
+  Axes all;
+  for (const RowNode &node : program.nodes) {
+    bool summed = node.kind == Kind::Reduce || node.kind == Kind::Rope;
+    bool integers = node.type && !node.type.getElementType().isF32();
+    if (summed || integers || (node.axes.empty() && !node.results.empty()))
+      return {};
+    if (node.axes.empty())
+      continue;
+    if (!all.empty() && node.axes != all)
+      return {};
+    all = node.axes;
+  }
+  return all;
+}
+
+MaybeKind longRowsKind(const BareKernel &bare) {
+  auto program = programOf(bare);
+  Axes axes = succeeded(program) && !program->rows.empty() ? axesOfAll(*program) : Axes();
+  if (axes.empty())
+    return std::nullopt;
+  int64_t lanes = widestLanes(bare);
+  while (countOf(axes) % lanes != 0)
+    lanes /= 2;
+  return elementsKind(*program, axes, program->rowCount, lanes);
 }
 
 } // namespace weft

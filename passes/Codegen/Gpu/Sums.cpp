@@ -67,22 +67,43 @@ void sumColumns(SumToOp op, const SumAxes &axes, Block &block) {
   });
 }
 
-/// One result a block: threads share the summed places.
+/// One result a block: threads share the summed places, several under way at a time.
 void sumRows(SumToOp op, const SumAxes &axes, Block &block) {
+  constexpr int64_t kUnderWay = 8;
   Emitter &e = block.e;
   Value x = block.argument(op.getX());
+  int64_t count = countOf(axes.summed), step = block.threads * kUnderWay;
+  // Those that stand last need no taking apart.
+  bool inOrder = ArrayRef(axes.source).take_back(axes.summed.size()) == ArrayRef(axes.summed);
   block.items([&](Value item) {
     Value start = axes.offset(e, item, axes.kept);
-    auto loop = scf::ForOp::create(e.b, e.loc, block.thread, e.number(countOf(axes.summed)),
-                                   e.number(block.threads), ValueRange{e.constant(e.f32, 0)});
+    auto placeOf = [&](Value i) { return e.addi(start, inOrder ? i : axes.offset(e, i, axes.summed)); };
+    SmallVector<Value> none(kUnderWay, e.constant(e.f32, 0));
+    auto whole =
+        scf::ForOp::create(e.b, e.loc, block.thread, e.number(count / step * step), e.number(step), none);
     {
       OpBuilder::InsertionGuard guard(e.b);
-      e.b.setInsertionPointToStart(loop.getBody());
-      Value place = e.addi(start, axes.offset(e, loop.getInductionVar(), axes.summed));
-      Value sum = e.add(loop.getRegionIterArgs()[0], e.load(e.f32, x, place));
-      scf::YieldOp::create(e.b, e.loc, sum);
+      e.b.setInsertionPointToStart(whole.getBody());
+      SmallVector<Value> sums;
+      for (int64_t part = 0; part < kUnderWay; ++part) {
+        Value place = placeOf(e.addi(whole.getInductionVar(), part * block.threads));
+        sums.push_back(
+            e.add(whole.getRegionIterArgs()[static_cast<unsigned>(part)], e.load(e.f32, x, place)));
+      }
+      scf::YieldOp::create(e.b, e.loc, sums);
     }
-    Value sum = block.overBlock(loop.getResult(0));
+    Value before = whole.getResult(0);
+    for (Value part : whole.getResults().drop_front())
+      before = e.add(before, part);
+    auto rest = scf::ForOp::create(e.b, e.loc, e.addi(block.thread, count / step * step), e.number(count),
+                                   e.number(block.threads), ValueRange{before});
+    {
+      OpBuilder::InsertionGuard guard(e.b);
+      e.b.setInsertionPointToStart(rest.getBody());
+      Value place = placeOf(rest.getInductionVar());
+      scf::YieldOp::create(e.b, e.loc, e.add(rest.getRegionIterArgs()[0], e.load(e.f32, x, place)));
+    }
+    Value sum = block.overBlock(rest.getResult(0));
     e.when(e.compare(Predicate::eq, block.thread, e.number(0)), [&] {
       if (op.getInit())
         sum = e.add(e.load(e.f32, block.argument(op.getInit()), item), sum);

@@ -3,10 +3,13 @@
 // One shared library under two names, libcuda.so.1 and libcublasLt.so.13: device
 // memory is host memory with checked bounds, a stream is a queue that runs at the
 // next wait (so that a missing wait shows), capture collects the queue, products
-// are plain loops. Of kernels it runs three that tests need, by their entries:
+// are plain loops. Of kernels it runs those that tests need, by their entries:
 //   count    the 32-bit number at operand 0 grows by the number of blocks
 //   crash    fails as a kernel that reads what it may not
 //   overrun  writes a byte 3 before operand 0
+// and the comparison of results of runtime/cuda/Tune.cpp. Of four proposals for a
+// product the second is the fastest and rounds otherwise, the third is faster than
+// the first, the fourth hardly; the calls of `algorithm N` count runs of each.
 //
 //===----------------------------------------------------------------------===//
 #pragma once

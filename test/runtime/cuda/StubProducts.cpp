@@ -6,15 +6,19 @@
 //===----------------------------------------------------------------------===//
 #include "test/runtime/cuda/StubDriver.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 using namespace weft::rt::cuda;
 
 namespace {
 
-constexpr int kBad = 7; // CUBLAS_STATUS_INVALID_VALUE
-constexpr uint64_t kAlgorithm = 0x57656674;
+constexpr int kBad = 7;                     // CUBLAS_STATUS_INVALID_VALUE
+constexpr uint64_t kAlgorithm = 0x57656674; // and the numbers after it
+constexpr int kProposals = 4;
+constexpr double kMilliseconds[kProposals] = {4, 1, 2, 3.99};
 
 struct Product {
   int32_t transA = 0, transB = 0, epilogue = kLtEpilogueNone;
@@ -58,9 +62,6 @@ void store(void *base, int type, int64_t index, float value) {
   static_cast<uint16_t *>(base)[index] = static_cast<uint16_t>(bits >> 16);
 }
 
-double geluTanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-}
 double geluTanhSlope(double x) {
   double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
@@ -70,6 +71,7 @@ struct Operands {
   const void *a, *b, *c;
   void *d;
   float alpha, beta;
+  double turn; // another order of sums: all is a little larger
 };
 
 void multiply(const Product &product, const Layout &a, const Layout &b, const Layout &d, const Operands &o) {
@@ -82,11 +84,7 @@ void multiply(const Product &product, const Layout &a, const Layout &b, const La
           sum += double(load(o.a, a.type, z * a.stride + (product.transA ? i * a.ld + l : l * a.ld + i))) *
                  load(o.b, b.type, z * b.stride + (product.transB ? l * b.ld + j : j * b.ld + l));
         int64_t place = z * d.stride + j * d.ld + i, aux = z * product.auxStride + j * product.auxLd + i;
-        sum = o.alpha * sum + (o.beta != 0 ? o.beta * double(load(o.c, d.type, place)) : 0);
-        if (product.epilogue == kLtGeluAux) {
-          store(product.aux, d.type, aux, static_cast<float>(sum));
-          sum = geluTanh(sum);
-        }
+        sum = o.turn * o.alpha * sum + (o.beta != 0 ? o.beta * double(load(o.c, d.type, place)) : 0);
         if (product.epilogue == kLtGeluGrad)
           sum *= geluTanhSlope(load(product.aux, d.type, aux));
         store(o.d, d.type, place, static_cast<float>(sum));
@@ -170,7 +168,7 @@ int cublasLtMatmulPreferenceSetAttribute(LtPreference, int attribute, const void
   return bytes == (attribute == kLtWorkspaceBytes ? 8u : 4u) ? 0 : kBad;
 }
 int cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtLayout a, LtLayout b, LtLayout c, LtLayout,
-                                   LtPreference, int, LtHeuristic *results, int *found) {
+                                   LtPreference, int asked, LtHeuristic *results, int *found) {
   if (Result rule = stub().enter("cublasLtMatmulAlgoGetHeuristic"))
     return rule;
   const Product &p = of(product);
@@ -179,9 +177,11 @@ int cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtLayout a, LtLa
   bool fits = k == (p.transB ? of(b).columns : of(b).rows) &&
               (p.transA ? of(a).columns : of(a).rows) == of(c).rows &&
               (p.transB ? of(b).rows : of(b).columns) == of(c).columns;
-  *found = fits;
-  results[0] = {};
-  results[0].algorithm.data[0] = kAlgorithm, results[0].workspaceBytes = 1 << 20;
+  *found = fits ? std::min(asked, kProposals) : 0;
+  for (int i = 0; i < *found; ++i) {
+    results[i] = {};
+    results[i].algorithm.data[0] = kAlgorithm + static_cast<uint64_t>(i), results[i].workspaceBytes = 1 << 20;
+  }
   return 0;
 }
 int cublasLtMatmul(LtHandle, LtProduct product, const void *alpha, const void *a, LtLayout aLayout,
@@ -190,10 +190,19 @@ int cublasLtMatmul(LtHandle, LtProduct product, const void *alpha, const void *a
                    Stream) {
   if (Result rule = stub().enter("cublasLtMatmul"))
     return rule;
-  if (algorithm->data[0] != kAlgorithm || workspaceBytes != 1 << 20 ||
+  uint64_t number = algorithm->data[0] - kAlgorithm;
+  if (number >= kProposals || workspaceBytes != 1 << 20 ||
       !stub().owns(reinterpret_cast<uintptr_t>(workspace), workspaceBytes))
     return kBad;
-  Operands operands{a, b, c, d, *static_cast<const float *>(alpha), *static_cast<const float *>(beta)};
+  ++stub().calls["algorithm " + std::to_string(number)];
+  stub().milliseconds += kMilliseconds[number];
+  Operands operands{a,
+                    b,
+                    c,
+                    d,
+                    *static_cast<const float *>(alpha),
+                    *static_cast<const float *>(beta),
+                    number == 1 ? 1.01 : 1.0};
   // cuBLASLt keeps neither descriptors nor layouts after the call.
   return stub().submit([=, p = of(product), la = of(aLayout), lb = of(bLayout), ld = of(dLayout)] {
     multiply(p, la, lb, ld, operands);

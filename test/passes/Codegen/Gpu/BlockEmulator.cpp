@@ -32,6 +32,8 @@ struct Thread {
   State state = State::Ready;
   uint32_t value = 0;
   int32_t offset = 0, kind = 0;
+  /// Copies of 16 bytes under way, in groups, the last of them open.
+  std::vector<std::vector<std::pair<void *, const void *>>> copies{{}};
 };
 
 /// The block that runs now, on this thread of the host.
@@ -74,6 +76,19 @@ uint32_t shuffle(uint32_t value, int32_t offset, int32_t kind) {
   wait(State::Shuffle);
   return mine.value;
 }
+void copy(void *to, const void *from) {
+  running->threads[running->current].copies.back().emplace_back(to, from);
+}
+void commit() { running->threads[running->current].copies.emplace_back(); }
+/// Copies happen as late as they may.
+void await(int32_t pending) {
+  auto &groups = running->threads[running->current].copies;
+  while (groups.size() > static_cast<size_t>(pending) + 1) {
+    for (auto [to, from] : groups.front())
+      std::memcpy(to, from, 16);
+    groups.erase(groups.begin());
+  }
+}
 float power(float x) { return std::exp2(x); }
 uint16_t rounded(float x) {
   uint32_t bits = 0;
@@ -84,9 +99,9 @@ uint16_t rounded(float x) {
 }
 
 struct Machine {
-  void *special, *barrier, *shuffle, *power, *rounded, *memory;
+  void *special, *barrier, *shuffle, *power, *rounded, *copy, *commit, *await, *memory;
 };
-enum Slot : int32_t { kSpecial, kBarrier, kShuffle, kPower, kRounded, kMemory };
+enum Slot : int32_t { kSpecial, kBarrier, kShuffle, kPower, kRounded, kCopy, kCommit, kAwait, kMemory };
 
 //===----------------------------------------------------------------------===//
 // From the GPU's ops to calls
@@ -110,6 +125,25 @@ struct Rewriter {
     auto type = LLVM::LLVMFunctionType::get(returned, llvm::to_vector(arguments.getTypes()));
     auto op = LLVM::CallOp::create(b, loc, type, operands);
     return result ? op.getResult() : Value();
+  }
+
+  /// In the place of an op without results.
+  void call(Operation *op) {
+    Location loc = op->getLoc();
+    auto host = [&](Value address) -> Value {
+      return LLVM::AddrSpaceCastOp::create(b, loc, pointer, address);
+    };
+    Value none = number(loc, 0);
+    if (isa<NVVM::SyncWarpOp>(op)) // a warp waits as it does for a shuffle
+      call(loc, kShuffle, b.getI32Type(), {none, none, none});
+    else if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op))
+      call(loc, kCopy, {}, {host(copy.getDst()), host(copy.getSrc())});
+    else if (isa<NVVM::CpAsyncCommitGroupOp>(op))
+      call(loc, kCommit, {}, {});
+    else if (auto await = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op))
+      call(loc, kAwait, {}, {number(loc, static_cast<int32_t>(await.getN()))});
+    else
+      call(loc, kBarrier, {}, {});
   }
 
   Value number(Location loc, int32_t value) {
@@ -178,8 +212,10 @@ void BlockEmulator::placeGlobals(ModuleOp module, Value machine) {
     Global global;
     offset = (offset + 63) / 64 * 64;
     global.offset = offset;
-    global.bytes = bytesOf(op.getGlobalType());
     global.shared = op.getAddrSpace() == 3;
+    global.bytes = bytesOf(op.getGlobalType());
+    if (global.shared && global.bytes == 0)
+      global.bytes = static_cast<size_t>(code.sharedBytes);
     global.initial.assign(global.bytes, 0);
     if (auto values = dyn_cast_or_null<DenseElementsAttr>(op.getValueOrNull()))
       std::memcpy(global.initial.data(), values.getRawData().data(), values.isSplat() ? 0 : global.bytes);
@@ -231,27 +267,21 @@ void BlockEmulator::rewrite(LLVM::LLVMFuncOp function) {
     else
       placeGlobals(*code.module, loaded);
     if (i == count) {
-      SmallVector<Operation *> special, barriers;
+      SmallVector<Operation *> special, calls;
       function.walk([&](Operation *op) {
         if (isReplaced(op))
           special.push_back(op);
-        if (isa<NVVM::Barrier0Op, NVVM::SyncWarpOp>(op))
-          barriers.push_back(op);
+        if (isa<NVVM::Barrier0Op, NVVM::SyncWarpOp, NVVM::CpAsyncOp, NVVM::CpAsyncCommitGroupOp,
+                NVVM::CpAsyncWaitGroupOp>(op))
+          calls.push_back(op);
       });
       for (Operation *op : special) {
         Rewriter rewriter{OpBuilder(op), loaded};
         op->getResult(0).replaceAllUsesWith(rewriter.replaced(op));
         op->erase();
       }
-      for (Operation *op : barriers) {
-        Rewriter rewriter{OpBuilder(op), loaded};
-        Location at = op->getLoc();
-        Value none = rewriter.number(at, 0);
-        // A warp waits as it does for a shuffle.
-        if (isa<NVVM::SyncWarpOp>(op))
-          rewriter.call(at, kShuffle, rewriter.b.getI32Type(), {none, none, none});
-        else
-          rewriter.call(at, kBarrier, {}, {});
+      for (Operation *op : calls) {
+        Rewriter{OpBuilder(op), loaded}.call(op);
         op->erase();
       }
     }
@@ -345,6 +375,7 @@ static std::string runBlock(Running &block, std::mt19937_64 &random) {
     makecontext(&thread.context, threadMain, 0);
     thread.state = State::Ready;
     thread.started = false;
+    thread.copies.assign(1, {});
   }
   std::vector<size_t> order(block.threads.size());
   for (size_t i = 0; i < order.size(); ++i)
@@ -374,9 +405,10 @@ std::string BlockEmulator::run(const std::vector<void *> &operands, int64_t bloc
   block.threads.resize(static_cast<size_t>(code.threads));
   block.blocks = static_cast<uint32_t>(blocks);
   block.entry = reinterpret_cast<void (*)(void *const *)>(function);
-  Machine machine{reinterpret_cast<void *>(special), reinterpret_cast<void *>(barrier),
-                  reinterpret_cast<void *>(shuffle), reinterpret_cast<void *>(power),
-                  reinterpret_cast<void *>(rounded), nullptr};
+  Machine machine{
+      reinterpret_cast<void *>(special), reinterpret_cast<void *>(barrier), reinterpret_cast<void *>(shuffle),
+      reinterpret_cast<void *>(power),   reinterpret_cast<void *>(rounded), reinterpret_cast<void *>(copy),
+      reinterpret_cast<void *>(commit),  reinterpret_cast<void *>(await),   nullptr};
   auto base = (reinterpret_cast<uintptr_t>(memory.data()) + 63) / 64 * 64;
   machine.memory = reinterpret_cast<void *>(base);
   scratch.assign(static_cast<size_t>(code.scratchBytes * blocks) + 64, 0);

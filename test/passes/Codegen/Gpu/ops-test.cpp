@@ -119,9 +119,11 @@ TEST(GpuOps, norm) {
   }
 }
 
-// Rows that start anywhere, targets that count or not, large logits.
+// Rows that start anywhere and are read twice; rows that shared memory holds, two at a
+// time or one; targets that count or not, large logits. Catches: a row read before its
+// copy is there, or over one that is still worked on; another thread's target.
 TEST(GpuOps, crossEntropy) {
-  for (int64_t vocab : {5, 64, 5003})
+  for (int64_t vocab : {5, 64, 5003, 5008, 40000})
     for (bool halves : {false, true}) {
       std::string logits = tensor("token:6 vocab:" + std::to_string(vocab)),
                   targets = tensor("token:6", "i32");
@@ -151,6 +153,45 @@ TEST(GpuOps, crossEntropy) {
     }
 }
 
+// Rows that end in columns which are no classes, whatever lies there. Catches: padding
+// in the sum, a gradient left there, a row that starts where the classes end.
+TEST(GpuOps, crossEntropyOfPaddedRows) {
+  const std::pair<int64_t, int64_t> sizes[] = {{57, 64}, {5003, 5008}, {39991, 40000}};
+  for (auto [classes, width] : sizes)
+    for (const char *smoothing : {"0.0", "1.0e-1"}) {
+      std::string logits = tensor("token:6 vocab:" + std::to_string(width)),
+                  targets = tensor("token:6", "i32"), losses = tensor("token:6");
+      GpuHarness harness(kernelOf(
+          "weft.cross_entropy_grad %a0, %a1 {z = 1.0e-3 : f64, smoothing = " + std::string(smoothing) +
+              " : f64, weft.classes = " + std::to_string(classes) + " : i64}",
+          {logits, targets}, {logits, losses}));
+      harness.fill[1] = [classes = classes](size_t, size_t i) {
+        return i == 2 ? -1.0 : static_cast<double>(classes - 1 - static_cast<int64_t>(i));
+      };
+      harness.storeHalves({0}, {0});
+      harness.inPlace = {{0, 0}};
+      harness.check(4e-3);
+    }
+}
+
+// Elements of long rows, each with its row's number. Catches: the number of a
+// neighbouring row, elements past the last whole vector left out.
+TEST(GpuOps, longRows) {
+  for (int64_t columns : {301, 304})
+    for (bool halves : {false, true}) {
+      std::string x = tensor("m:3 rows:200 columns:" + std::to_string(columns)), n = tensor("m:3");
+      GpuHarness harness("weft.kernel @k rows [\"m\"] chunks 3 (%x: " + x + ", %n: " + n + ") -> (" + x +
+                         ") {\n%y = weft.binary div %x, %n : (" + x + ", " + n + ") -> " + x +
+                         "\nweft.yield %y : " + x + " }");
+      harness.fill[1] = [](size_t, size_t i) { return 0.5 + static_cast<double>(i); };
+      if (halves)
+        harness.storeHalves({}, {0});
+      harness.check(halves ? 4e-3 : 1e-6);
+      GpuHarness sums(kernelOf("weft.sum_to %a0", {x}, {n}));
+      sums.check(1e-3);
+    }
+}
+
 // Sums over the middle axis, a batch in the middle: no product that BLAS knows.
 TEST(GpuOps, oddProducts) {
   std::string a = tensor("batch:2 heads:3 pos:5"), b = tensor("heads:3 dim:4 pos:5");
@@ -174,8 +215,6 @@ TEST(GpuOps, slowMix) {
   harness.check(8e-3);
 }
 
-} // namespace
-} // namespace weft::test
 /// What a window controller is told of heads: sizes of q and k, and how rows count.
 struct StatisticsCase {
   int64_t batch = 1, length = 5;
@@ -251,3 +290,5 @@ TEST(GpuOps, headStatistics) {
   checkStatistics({1, 3, "heads:2", "heads:2", 2, 4104, 1});
 }
 
+} // namespace
+} // namespace weft::test

@@ -53,9 +53,13 @@ TEST(GpuRows, residualAndNorm) {
 }
 
 // Catches: partial sums of a neighbour's rows, chunks without rows left as they
-// were, statistics of dy instead of dy g, teams of a block added twice.
+// were, statistics of dy instead of dy g, teams of a block added twice, a row read
+// before its copy is there, the copy of the row after it.
 TEST(GpuRows, backwardOfNorm) {
-  for (auto [rows, width, chunks] : kShapes)
+  // Teams with several rows a chunk, which are copied ahead.
+  auto shapes = kShapes;
+  shapes.insert(shapes.end(), {{40, 768, 2}, {9, 3072, 2}});
+  for (auto [rows, width, chunks] : shapes)
     for (bool halves : {false, true}) {
       GpuHarness harness(inRows(R"(weft.kernel @k rows ["batch", "pos"] chunks $N
       (%x: $X, %dy: $X, %g: $G, %r: $X) -> ($X, $P, $P) {
