@@ -391,7 +391,7 @@ def Weft_HeadStatisticsOp : Weft_PureOp<"head_statistics", [AttrSizedOperandSegm
   }];
   let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$v, Weft_Float:$out, Weft_Float:$entropy,
                    Weft_Int:$windows, Weft_Int:$doc_start, Optional<Weft_Int>:$kv_of,
-                   Optional<Weft_Int>:$targets, Weft_Number:$scale);
+                   Optional<Weft_Int>:$targets);
   let results = (outs Weft_Float:$result);
   let assemblyFormat = "$q `,` $k `,` $v `,` $out `,` $entropy `windows` $windows `documents` $doc_start "
                        "(`kv_of` $kv_of^)? (`targets` $targets^)? attr-dict `:` functional-type(operands, results)";
@@ -728,9 +728,9 @@ def Weft_AdamWOp : Weft_PureOp<"adamw"> {
 }
 
 def Weft_PolarOp : Weft_PureOp<"polar"> {
-  let summary = "about the orthogonal factor of a matrix: Newton-Schulz steps of degree five";
+  let summary = "about the orthogonal factor of each matrix: Newton-Schulz steps of degree five";
   let description = [{
-    x: [rows, columns].
+    x: [rows, columns], or [..., rows, columns]: as many matrices, each on its own.
 
     ```
     y = x / (|x| + 1e-7)                          |x| = sqrt(sum x^2)
@@ -740,7 +740,7 @@ def Weft_PolarOp : Weft_PureOp<"polar"> {
     with (a, b, c) = (3.4445, -4.7750, 2.0315). Each singular value s of y goes
     to a s + b s^3 + c s^5, so those of the result lie between about 0.68 and
     1.2023 unless they started near 0. Source: arXiv:2607.18363, Experimental
-    Setup (Muon). Constraints: `x` has two axes (C1); the result has its type
+    Setup (Muon). Constraints: `x` has at least two axes (C1); the result has its type
     (C2); `iterations` is at least 1 (C3).
   }];
   let arguments = (ins Weft_Float:$x, I64Attr:$iterations);

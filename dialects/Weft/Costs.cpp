@@ -72,12 +72,13 @@ Cost AdamWOp::getCost() { return costOf(*this, 0, 16 * elements(getP())); }
 
 // A step of an s x l matrix, s its smaller side: y y^T, s s and their sum's product with y.
 Cost PolarOp::getCost() {
-  RankedTensorType type = tensorType(getX());
-  auto small = static_cast<double>(std::min(type.getDimSize(0), type.getDimSize(1)));
+  ArrayRef<int64_t> shape = tensorType(getX()).getShape();
+  auto small = static_cast<double>(std::min(shape.back(), shape[shape.size() - 2]));
+  double all = elements(getX()),
+         squares = all * small / static_cast<double>(std::max(shape.back(), shape[shape.size() - 2]));
   auto steps = static_cast<double>(getIterations());
-  double products = 2 * small * (2 * elements(getX()) + small * small);
-  return costOf(*this, steps * products,
-                3 * elements(getX()) + steps * (2 * elements(getX()) + 3 * small * small));
+  double products = 2 * small * (2 * all + squares);
+  return costOf(*this, steps * products, 3 * all + steps * (2 * all + 3 * squares));
 }
 
 // Rounding is free beside the bytes that it moves.
@@ -181,7 +182,7 @@ Cost AttendGradKeyValueOp::getCost() {
   return costOf(*this, 2 * pairs * (2 * channels(getQ()) + 2 * channels(getV())), 5 * pairs);
 }
 
-// Scores again; scale, difference, exp, two products and a sum for each pair.
+// Three sums of q, k and v, one of out, and a quotient by a logarithm.
 Cost HeadStatisticsOp::getCost() {
   double rows = elements(getEntropy());
   return costOf(*this, 0,

@@ -115,8 +115,8 @@ LogicalResult AdamWOp::verify() {
 
 LogicalResult PolarOp::verify() {
   RankedTensorType x = tensorOf(getX());
-  if (x.getRank() != 2) // polar_c1
-    return emitOpError("expects a matrix of [rows, columns], but got ") << x;
+  if (x.getRank() < 2) // polar_c1
+    return emitOpError("expects matrices of [..., rows, columns], but got ") << x;
   if (failed(sameType(getLoc(), "y", getType(), x))) // polar_c2
     return failure();
   if (getIterations() < 1) // polar_c3

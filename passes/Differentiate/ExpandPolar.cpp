@@ -11,22 +11,26 @@ namespace weft {
 
 namespace {
 
-/// Builds the steps of one polar op. The square s of y has the shorter side of y
-/// twice; a product needs names that differ, so sides are renamed.
+/// Builds the steps of one polar op, of all its matrices at once. The square s of y
+/// has the shorter side of y twice; a product needs names that differ, so sides are
+/// renamed.
 class Expander {
 public:
   explicit Expander(PolarOp op)
       : op(op), builder(op), loc(op.getLoc()), type(op.getX().getType()),
-        wide(type.getDimSize(0) <= type.getDimSize(1)) {
-    side = axesOf(type)[wide ? 0 : 1];
+        many(static_cast<size_t>(type.getRank()) - 2), wide(type.getShape()[many] <= type.getShape().back()) {
+    side = axesOf(type)[many + (wide ? 0 : 1)];
     for (auto [index, name] : llvm::enumerate(others))
       name = builder.getStringAttr(side.getValue() + (index ? ".b" : ".a"));
   }
 
   Value run() {
-    auto scalar = RankedTensorType::get({}, type.getElementType());
-    Value norm = NormOp::create(builder, loc, scalar, op.getX(), Value());
-    Value floor = constantOf(builder, loc, scalar, PolarOp::kFloor);
+    // One number a matrix.
+    RankedTensorType numbers = ofEach({}, {});
+    Value squares = binary(builder, loc, BinaryFn::Mul, op.getX(), op.getX());
+    Value norm = UnaryOp::create(builder, loc, numbers, UnaryFn::Sqrt,
+                                 SumToOp::create(builder, loc, numbers, squares, Value()));
+    Value floor = constantOf(builder, loc, numbers, PolarOp::kFloor);
     Value y =
         binary(builder, loc, BinaryFn::Div, op.getX(), binary(builder, loc, BinaryFn::Add, norm, floor));
     for (int64_t step = 0; step < static_cast<int64_t>(op.getIterations()); ++step)
@@ -44,9 +48,18 @@ private:
     return ReshapeOp::create(builder, loc, namedTensor(names, old.getShape(), old.getElementType()), value);
   }
 
+  /// A tensor of `names` and `sizes` for each matrix.
+  RankedTensorType ofEach(ArrayRef<StringAttr> names, ArrayRef<int64_t> sizes) {
+    SmallVector<StringAttr> axes(axesOf(type).take_front(many));
+    SmallVector<int64_t> shape(type.getShape().take_front(many));
+    axes.append(names.begin(), names.end());
+    shape.append(sizes.begin(), sizes.end());
+    return namedTensor(axes, shape, type.getElementType());
+  }
+
   RankedTensorType square(StringAttr rows, StringAttr columns) {
-    int64_t size = type.getDimSize(wide ? 0 : 1);
-    return namedTensor({rows, columns}, {size, size}, type.getElementType());
+    int64_t size = std::min(type.getShape()[many], type.getShape().back());
+    return ofEach({rows, columns}, {size, size});
   }
 
   Value product(RankedTensorType result, Value a, Value b, Value init = {}) {
@@ -60,7 +73,7 @@ private:
     Value s = product(square(side, others[0]), y, twin); // [side, a]
     Value again = ReshapeOp::create(builder, loc, square(others[0], others[1]), s);
     auto weightsType = square(side, others[1]);
-    Value start = scaled(builder, loc, ReshapeOp::create(builder, loc, weightsType, s), b);
+    Value start = ReshapeOp::create(builder, loc, weightsType, scaled(builder, loc, s, b));
     Value weights = product(weightsType, scaled(builder, loc, s, c), again, start); // [side, b]
     Value other = renamed(y, side, others[1]);
     Value before = scaled(builder, loc, y, a);
@@ -71,6 +84,7 @@ private:
   OpBuilder builder;
   Location loc;
   RankedTensorType type;
+  size_t many; // axes that count matrices
   bool wide;
   StringAttr side, others[2];
 };

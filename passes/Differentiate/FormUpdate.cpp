@@ -2,6 +2,7 @@
 #include "passes/Differentiate/Muon.h"
 #include "passes/Differentiate/Programs.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -9,12 +10,19 @@ using namespace mlir;
 namespace weft {
 namespace {
 
+/// Matrices that Muon steps together.
+struct Matrices {
+  MuonMatrix shape;
+  SmallVector<StateOp> parameters;
+};
+
 /// One entry of `weft.groups`.
 struct Group {
   bool muon = false;
   FloatAttr beta1, beta2, eps, decay; // AdamW; Muon has decay alone of these
   MuonOptions options;                // Muon
   SmallVector<StateOp> parameters;    // in the order of the module
+  SmallVector<Matrices> shapes;       // Muon: the same by shape
 };
 
 LogicalResult readNumbers(DictionaryAttr fields, Group &group) {
@@ -79,6 +87,40 @@ FailureOr<SmallVector<Group>> readGroups(ModuleOp module, ArrayRef<StateOp> trai
   return groups;
 }
 
+LogicalResult sortByShape(ModuleOp module, Group &group) {
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  for (StateOp state : group.parameters) {
+    FailureOr<MuonMatrix> shape = muonMatrixOf(state, forward);
+    if (failed(shape))
+      return failure();
+    auto *found = llvm::find_if(group.shapes, [&](const Matrices &other) { return other.shape == *shape; });
+    if (found == group.shapes.end())
+      found = group.shapes.insert(found, Matrices{*shape, {}});
+    found->parameters.push_back(state);
+  }
+  return success();
+}
+
+/// `weft.groups` gives the order in storage: those that step together stand together.
+void orderGroups(ModuleOp module, ArrayRef<Group> groups) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> entries(module->getAttrOfType<ArrayAttr>("weft.groups").getValue());
+  for (auto [entry, group] : llvm::zip(entries, groups)) {
+    if (!group.muon)
+      continue;
+    llvm::SetVector<Attribute> paths;
+    for (const Matrices &matrices : group.shapes)
+      for (StateOp state : matrices.parameters)
+        paths.insert(StringAttr::get(module.getContext(), StateOp(state).getSymName()));
+    NamedAttrList fields(cast<DictionaryAttr>(entry));
+    auto all = cast<ArrayAttr>(fields.get("params"));
+    paths.insert(all.begin(), all.end());
+    fields.set("params", builder.getArrayAttr(paths.getArrayRef()));
+    entry = fields.getDictionary(module.getContext());
+  }
+  module->setAttr("weft.groups", builder.getArrayAttr(entries));
+}
+
 class UpdateBuilder {
 public:
   UpdateBuilder(ModuleOp module, ArrayRef<StateOp> trained)
@@ -101,9 +143,8 @@ public:
       RankedTensorType numbers = group.muon ? scalar : RankedTensorType::get({3}, element);
       Value hyper = addArgument(function, "hyper." + std::to_string(index), numbers);
       if (group.muon) {
-        for (StateOp state : group.parameters)
-          if (failed(stepMatrix(state, group.options, hyper, scale)))
-            return failure();
+        for (const Matrices &matrices : group.shapes)
+          stepMatrices(matrices, group.options, hyper, scale);
       } else if (!group.parameters.empty()) {
         step(group, hyper, scale);
       }
@@ -129,11 +170,15 @@ private:
     return builder.getArrayAttr(symbols);
   }
 
-  Value getFlat(ArrayRef<StateOp> states, Naming naming) {
+  RankedTensorType flatType(ArrayRef<StateOp> states) {
     int64_t size = 0;
     for (StateOp state : states)
       size += state.getTensorType().getNumElements();
-    return GetFlatOp::create(builder, loc, RankedTensorType::get({size}, element), names(states, naming));
+    return RankedTensorType::get({size}, element);
+  }
+
+  Value getFlat(ArrayRef<StateOp> states, Naming naming) {
+    return GetFlatOp::create(builder, loc, flatType(states), names(states, naming));
   }
 
   void setFlat(ArrayRef<StateOp> states, Naming naming, Value value) {
@@ -151,22 +196,19 @@ private:
     setFlat(group.parameters, secondMomentName, adamw.getNewV());
   }
 
-  /// Muon steps each matrix on its own: its direction is that of the whole matrix.
-  LogicalResult stepMatrix(StateOp state, const MuonOptions &options, Value rate, Value scale) {
-    FailureOr<MuonMatrix> matrix = muonMatrixOf(state, module.lookupSymbol<func::FuncOp>("forward"));
-    if (failed(matrix))
-      return failure();
-    StringRef path = state.getSymName();
-    Location at = namedLocation("update", state.getLoc());
-    auto symbol = [&](StringRef name) { return FlatSymbolRefAttr::get(module.getContext(), name); };
-    auto get = [&](StringRef name) -> Value {
-      return GetOp::create(builder, at, state.getTensorType(), symbol(name));
+  /// Matrices of one shape are one vector, and their products one product of many.
+  void stepMatrices(const Matrices &matrices, const MuonOptions &options, Value rate, Value scale) {
+    auto same = [](StringRef path) { return path.str(); };
+    ArrayRef<StateOp> states = matrices.parameters;
+    // Elementwise ops go by the names of axes.
+    auto type = namedTensor({builder.getStringAttr("muon.element")}, flatType(states).getShape(), element);
+    auto get = [&](Naming naming) -> Value {
+      return GetFlatOp::create(builder, loc, type, names(states, naming));
     };
-    MuonStep step = buildMuonStep(builder, at, get(path), get(momentumName(path)), get(gradientName(path)),
-                                  rate, scale, *matrix, options);
-    SetOp::create(builder, at, symbol(path), step.parameter);
-    SetOp::create(builder, at, symbol(momentumName(path)), step.momentum);
-    return success();
+    Value p = get(same), m = get(momentumName), grad = get(gradientName);
+    MuonStep step = buildMuonStep(builder, loc, p, m, grad, rate, scale, matrices.shape, options);
+    setFlat(states, same, step.parameter);
+    setFlat(states, momentumName, step.momentum);
   }
 
   ModuleOp module;
@@ -186,6 +228,10 @@ LogicalResult formUpdate(ModuleOp module, ArrayRef<StateOp> trained) {
   if (trained.empty())
     return module.emitError(
         "@update found no parameter to train: the loss depends on none that a group names");
+  for (Group &group : *groups)
+    if (group.muon && failed(sortByShape(module, group)))
+      return failure();
+  orderGroups(module, *groups);
   return UpdateBuilder(module, trained).build(*groups);
 }
 

@@ -128,9 +128,12 @@ MuonStep buildMuonStep(OpBuilder &builder, Location loc, Value p, Value m, Value
   Value g = mul(grad, scale);
   Value momentum = add(scaled(builder, loc, m, options.momentum), g);
   Value u = options.nesterov ? add(g, scaled(builder, loc, momentum, options.momentum)) : momentum;
-  auto flat = namedTensor({builder.getStringAttr("rows"), builder.getStringAttr("columns")},
-                          {matrix.rows, matrix.columns}, type.getElementType());
-  Value direction = reshape(PolarOp::create(builder, loc, flat, reshape(u, flat), options.iterations), type);
+  auto matrices = namedTensor(
+      {builder.getStringAttr(kMatrixAxis), builder.getStringAttr("rows"), builder.getStringAttr("columns")},
+      {type.getNumElements() / (matrix.rows * matrix.columns), matrix.rows, matrix.columns},
+      type.getElementType());
+  Value direction =
+      reshape(PolarOp::create(builder, loc, matrices, reshape(u, matrices), options.iterations), type);
   Value step = mul(direction, scaled(builder, loc, rate, muonFactor(matrix)));
   Value kept = p;
   if (options.decay != 0) {

@@ -12,7 +12,12 @@ namespace weft {
 struct MuonMatrix {
   int64_t rows = 0, columns = 0;
   int64_t in = 0, out = 0; // one of them is rows, the other columns
+  bool operator==(const MuonMatrix &) const = default;
 };
+
+/// The axis that counts matrices of one shape, which step together. No axis of a
+/// model has a name with a dot.
+constexpr llvm::StringLiteral kMatrixAxis = "muon.matrix";
 
 /// One group of `weft.groups` with kind = "muon".
 struct MuonOptions {
@@ -34,12 +39,13 @@ struct MuonStep {
   mlir::Value parameter, momentum; // after the step
 };
 
-/// One Muon step of a parameter `p` with momentum `m`, g = scale * grad:
+/// One Muon step of matrices of one shape, one after another in the vector `p`, with
+/// momentum `m`, g = scale * grad:
 ///
 ///   m' = momentum m + g;  u = g + momentum m' (Nesterov) or m'
 ///   p' = p (1 - rate decay) - rate factor polar(u)
 ///
-/// `rate` and `scale` are single numbers; where `scale` is NaN p and m stay.
+/// with the polar factor of each matrix. `rate` and `scale` are single numbers; where `scale` is NaN p and m stay.
 MuonStep buildMuonStep(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value p, mlir::Value m,
                        mlir::Value grad, mlir::Value rate, mlir::Value scale, const MuonMatrix &matrix,
                        const MuonOptions &options);

@@ -1,7 +1,8 @@
 //===- StoreInBf16.cpp - Activations and products' weights in 16 bits -----===//
 //
-// 1. Values between kernels that are activations become bf16, but for what is
-//    returned, assigned to state or a statistic (log-sums, row dots, losses).
+// 1. Values between kernels that are activations become bf16, and so do the
+//    matrices between Muon's products, but for what is returned, assigned to state
+//    or a statistic (log-sums, row dots, losses).
 // 2. What a product with activations reads in 32 bits is rounded once, by a
 //    kernel of its own.
 // 3. Kernels compute in 32 bits as before: `weft.convert` stands where they read
@@ -9,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Differentiate/Muon.h"
 #include "passes/Fuse/Passes.h"
 #include "passes/Fuse/Regions.h"
 

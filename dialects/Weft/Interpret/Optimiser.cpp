@@ -68,25 +68,31 @@ static void newtonSchulz(std::vector<double> &y, size_t rows, size_t columns) {
   y = std::move(next);
 }
 
-LogicalResult evaluate(PolarOp op, Frame &frame) {
-  const Array &x = frame[op.getX()];
-  auto rows = static_cast<size_t>(x.shape[0]), columns = static_cast<size_t>(x.shape[1]);
+/// y of the matrix x, both row-major.
+static void polar(const double *x, double *y, size_t rows, size_t columns, int64_t iterations) {
   double sum = 0;
-  for (double value : x.data)
-    sum += value * value;
-  Array &y = frame.make(op.getY());
+  for (size_t i = 0; i < rows * columns; ++i)
+    sum += x[i] * x[i];
   // Rows are the shorter side: the result of the transpose is the transpose of the result.
   bool turned = rows > columns;
-  std::vector<double> work(x.data.size());
+  std::vector<double> work(rows * columns);
   auto place = [&](size_t i, size_t k) { return turned ? k * rows + i : i * columns + k; };
   for (size_t i = 0; i < rows; ++i)
     for (size_t k = 0; k < columns; ++k)
-      work[place(i, k)] = x.data[i * columns + k] / (std::sqrt(sum) + PolarOp::kFloor);
-  for (int64_t step = 0; step < static_cast<int64_t>(op.getIterations()); ++step)
+      work[place(i, k)] = x[i * columns + k] / (std::sqrt(sum) + PolarOp::kFloor);
+  for (int64_t step = 0; step < iterations; ++step)
     newtonSchulz(work, std::min(rows, columns), std::max(rows, columns));
   for (size_t i = 0; i < rows; ++i)
     for (size_t k = 0; k < columns; ++k)
-      y.data[i * columns + k] = work[place(i, k)];
+      y[i * columns + k] = work[place(i, k)];
+}
+
+LogicalResult evaluate(PolarOp op, Frame &frame) {
+  const Array &x = frame[op.getX()];
+  auto rows = static_cast<size_t>(x.shape[x.shape.size() - 2]), columns = static_cast<size_t>(x.shape.back());
+  Array &y = frame.make(op.getY());
+  for (size_t start = 0; start < x.data.size(); start += rows * columns)
+    polar(&x.data[start], &y.data[start], rows, columns, static_cast<int64_t>(op.getIterations()));
   return success();
 }
 

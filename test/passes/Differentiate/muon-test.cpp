@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Weft/Interpret/Interpret.h"
 #include "passes/Differentiate/Passes.h"
+#include "passes/Fuse/Passes.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -237,6 +238,153 @@ TEST_F(MuonTest, StepsOfADiagonal) {
       EXPECT_NEAR(found.momentum[3], m[1], 1e-12);
     }
   }
+}
+
+/// Two matrices of one shape with another one between them.
+std::string severalText() {
+  std::string text = R"(module attributes {weft.groups = [{kind = "muon", $O, params = ["a", "b", "c"]}]} {
+    weft.state parameter @a <normal, 1.0 : f64> : $W
+    weft.state parameter @b <normal, 1.0 : f64> : $V
+    weft.state parameter @c <normal, 1.0 : f64> : $W
+    func.func @forward(%x: $X {weft.name = "x"}) -> (tensor<f64> {weft.name = "loss"}) {
+      %a = weft.get @a : $W
+      %b = weft.get @b : $V
+      %c = weft.get @c : $W
+      %p = weft.contract %x, %a : ($X, $W) -> $Y
+      %q = weft.contract %x, %c : ($X, $W) -> $Y
+      %s = weft.binary add %p, %q : ($Y, $Y) -> $Y
+      %z = weft.contract %s, %b : ($Y, $V) -> $X
+      %l = weft.sum_to %z : ($X) -> tensor<f64>
+      return %l : tensor<f64>
+    }
+  })";
+  const std::pair<const char *, std::string> words[] = {
+      {"$O", kPlain},
+      {"$W", "tensor<6x10xf64, #weft.axes<dim, wide>>"},
+      {"$V", "tensor<10x6xf64, #weft.axes<wide, dim>>"},
+      {"$X", "tensor<1x1x6xf64, #weft.axes<batch, pos, dim>>"},
+      {"$Y", "tensor<1x1x10xf64, #weft.axes<batch, pos, wide>>"}};
+  for (const auto &[from, to] : words)
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, 2, to);
+  return text;
+}
+
+// Matrices of one shape go side by side, and each as it goes alone. Mutations caught:
+// one norm over both, a matrix of another shape among them, the order in storage kept.
+TEST_F(MuonTest, MatricesOfOneShapeGoTogether) {
+  std::vector<double> a = drawn(60, 1), b = drawn(60, 2), c = drawn(60, 3);
+  for (double &value : c)
+    value *= 100;
+  for (bool expanded : {false, true}) {
+    OwningOpRef<ModuleOp> module = compile(severalText(), expanded);
+    ASSERT_TRUE(module) << messages;
+    auto groups = (*module)->getAttrOfType<ArrayAttr>("weft.groups");
+    auto params = cast<DictionaryAttr>(groups[0]).getAs<ArrayAttr>("params");
+    EXPECT_EQ(params, Builder(&context).getStrArrayAttr({"a", "c", "b"}));
+    int64_t products = 0;
+    module->lookupSymbol<func::FuncOp>("update").walk([&](ContractOp) { ++products; });
+    EXPECT_EQ(products, expanded ? 30 : 0); // five steps of three, of two shapes
+    States states;
+    ASSERT_TRUE(succeeded(initialize(states, *module, 1)));
+    for (const auto &[name, gradient] : {std::pair("a", a), {"b", b}, {"c", c}}) {
+      SmallVector<int64_t> sizes(states.at(name).shape);
+      states.at(name) = Array(sizes, std::vector<double>(60, 0.0));
+      states.at(std::string("grad/") + name) = Array(sizes, gradient);
+    }
+    Array one(ArrayRef<int64_t>{}, std::vector<double>{1}),
+        rate(ArrayRef<int64_t>{}, std::vector<double>{0.1});
+    ASSERT_TRUE(succeeded(interpret(module->lookupSymbol<func::FuncOp>("update"), {one, rate}, states)));
+    Shape narrow{10, 6};
+    std::vector<double> alone[] = {step({6, 10}, a, 0.1).parameter, step(narrow, b, 0.1).parameter,
+                                   step({6, 10}, c, 0.1).parameter};
+    for (size_t i = 0; i < 60; ++i) {
+      EXPECT_NEAR(states.at("a").data[i], alone[0][i], 1e-12);
+      EXPECT_NEAR(states.at("b").data[i], alone[1][i], 1e-12);
+      EXPECT_NEAR(states.at("c").data[i], alone[2][i], 1e-12);
+    }
+  }
+}
+
+/// To the nearest of 8 bits, ties to even.
+double inBf16(double x) {
+  if (x == 0)
+    return 0;
+  int exponent = 0;
+  double mantissa = std::frexp(x, &exponent); // [0.5, 1)
+  return std::ldexp(std::nearbyint(mantissa * 256), exponent - 8);
+}
+
+/// The direction with every matrix between products rounded, by plain loops.
+std::vector<double> roundedPolar(const std::vector<double> &u, size_t rows, size_t columns) {
+  double sum = 0;
+  for (double x : u)
+    sum += inBf16(x * x);
+  std::vector<double> y(u.size()), s(rows * rows), weights(rows * rows);
+  for (size_t i = 0; i < u.size(); ++i)
+    y[i] = inBf16(u[i] / (std::sqrt(sum) + 1e-7));
+  for (int step = 0; step < 5; ++step) {
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < rows; ++j) {
+        double dot = 0;
+        for (size_t k = 0; k < columns; ++k)
+          dot += y[i * columns + k] * y[j * columns + k];
+        s[i * rows + j] = inBf16(dot);
+      }
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t j = 0; j < rows; ++j) {
+        double dot = inBf16(-4.7750 * s[i * rows + j]);
+        for (size_t k = 0; k < rows; ++k)
+          dot += inBf16(2.0315 * s[i * rows + k]) * s[k * rows + j];
+        weights[i * rows + j] = inBf16(dot);
+      }
+    std::vector<double> next(y.size());
+    for (size_t i = 0; i < rows; ++i)
+      for (size_t k = 0; k < columns; ++k) {
+        double dot = inBf16(3.4445 * y[i * columns + k]);
+        for (size_t j = 0; j < rows; ++j)
+          dot += weights[i * rows + j] * y[j * columns + k];
+        next[i * columns + k] = inBf16(dot);
+      }
+    y = next;
+  }
+  return y;
+}
+
+// As a GPU steps: state and sums wide, what products read rounded to bf16, the
+// direction within 5% of the one in full: steps stretch small singular values, and
+// their roundings of 2^-9, up to 3.4 times each. Mutations caught: the momentum rounded,
+// a product's matrix kept wide, the norm of the rounded matrix.
+TEST_F(MuonTest, RoundsWhatProductsRead) {
+  Shape shape{12, 20};
+  std::string text = moduleText(shape, kPlain);
+  for (size_t at = text.find("xf64"); at != std::string::npos; at = text.find("xf64"))
+    text.replace(at, 4, "xf32");
+  for (size_t at = text.find("tensor<f64>"); at != std::string::npos; at = text.find("tensor<f64>"))
+    text.replace(at, 11, "tensor<f32>");
+  OwningOpRef<ModuleOp> module = compile(text, true);
+  ASSERT_TRUE(module) << messages;
+  PassManager passes(&context);
+  passes.addPass(createFusePass());
+  passes.addPass(createOutlineKernelsPass());
+  passes.addPass(createStoreInBf16Pass());
+  ASSERT_TRUE(succeeded(passes.run(*module))) << messages;
+  std::vector<double> gradient = drawn(240, 4);
+  States states;
+  ASSERT_TRUE(succeeded(initialize(states, *module, 1)));
+  states.at("w") = Array({12, 20}, std::vector<double>(240, 0.0));
+  states.at("grad/w") = Array({12, 20}, gradient);
+  Array one(ArrayRef<int64_t>{}, std::vector<double>{1}), rate(ArrayRef<int64_t>{}, std::vector<double>{1});
+  auto results = interpret(module->lookupSymbol<func::FuncOp>("update"), {one, rate}, states);
+  ASSERT_TRUE(succeeded(results)) << messages;
+  std::vector<double> expected = roundedPolar(gradient, 12, 20), full = step(shape, gradient, 1).parameter;
+  double factor = std::sqrt(20.0 / 12.0), away = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NEAR(states.at("w").data[i], -factor * expected[i], 1e-9);
+    EXPECT_EQ(states.at("muon.m/w").data[i], gradient[i]);
+    away += std::pow(states.at("w").data[i] - full[i], 2);
+  }
+  EXPECT_LT(std::sqrt(away), 0.05 * normOf(full));
 }
 
 // L5. A gradient that is not finite changes no bit of the weights and the momentum.

@@ -23,7 +23,7 @@ func.func @reshape_c2(%x : !m) {
 // -----
 
 func.func @polar_c1(%x : tensor<6xf32, #weft.axes<rows>>) {
-  // expected-error@+1 {{expects a matrix of [rows, columns]}}
+  // expected-error@+1 {{expects matrices of [..., rows, columns]}}
   %y = weft.polar %x iterations 5 : (tensor<6xf32, #weft.axes<rows>>) -> tensor<6xf32, #weft.axes<rows>>
   return
 }
