@@ -10,7 +10,6 @@
 // zeros, the loss is told how many columns count, and dtable is summed with the
 // padding and copied without it. Mutations caught: the zeros over the table's rows,
 // the padding's part of the sum copied, all 64 columns taken for classes.
-// CHECK: #weft.axes<token, vocab>>) -> (tensor<6x64xbf16, {{.*}}, tensor<6xf32
 // CHECK: weft.cross_entropy_grad {{.*}}weft.classes = 7 : i64
 // CHECK: weft.program @micro
 // CHECK: %[[LOGITS:.*]] = weft.buffer arena : tensor<6x64xbf16, #weft.axes<token, vocab>>
