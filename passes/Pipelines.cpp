@@ -107,6 +107,8 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   if (gpu)
     schedule.logitsBytes = kGpuLogitsBytes;
   manager.addPass(createSchedulePass(schedule));
+  if (gpu)
+    manager.addPass(createPrepareOncePass());
   manager.addPass(createPlanMemoryPass());
   check();
   if (options.afterPlan)

@@ -31,6 +31,12 @@ config.substitutions.append(("%models", os.path.join(config.weft_source_dir, "mo
 config.substitutions.append(("%src", config.weft_source_dir))
 config.substitutions.append(("%python", "/usr/bin/python3"))
 
+# A stand-in for the driver, where it was built (test/runtime/cuda/Stub.h).
+stub = os.path.join(config.weft_binary_dir, "test", "runtime", "cuda", "stub")
+config.substitutions.append(("%cudastub", stub))
+if os.path.exists(os.path.join(stub, "libcuda.so.1")):
+    config.available_features.add("cuda-stub")
+
 for tool in ("weft", "weft-opt"):
     if not os.path.exists(os.path.join(config.weft_binary_dir, "bin", tool)):
         lit_config.fatal(f"{config.weft_binary_dir}/bin/{tool} not found: build it before lit runs")

@@ -30,6 +30,22 @@ def PlanMemoryPass : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
   }];
 }
 
+def PrepareOncePass : Pass<"weft-prepare-once", "::mlir::ModuleOp"> {
+  let summary = "compute once what no run changes";
+  let description = [{
+    A call that reads nothing but state which no program writes, and whose results
+    are written by it alone, is moved into a program `prepare`, with its results in
+    the state behind the entries: weights in 16 bits where nothing is trained,
+    tables of patterns. Equal calls are made once. A machine runs `prepare` before
+    its first run, and again after a write of state that it reads.
+
+    - Needs: `weft-schedule`; for GPUs alone, whose machine knows `prepare`.
+    - Gives: `prepare` when there is such a call; a larger `weft.state_bytes`.
+    - Cost: one walk, and calls times ranges that programs write.
+    - Example: `test/passes/Schedule/prepare-once.mlir`.
+  }];
+}
+
 def SchedulePass : Pass<"weft-schedule", "::mlir::ModuleOp"> {
   let summary = "functions of launches become programs of calls on buffers";
   let description = [{

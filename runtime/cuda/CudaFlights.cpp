@@ -1,6 +1,7 @@
 //===- CudaFlights.cpp - What is under way on the GPU ---------------------===//
 #include "runtime/cuda/CudaMachine.h"
 
+#include "runtime/core/ExecutableCheck.h"
 #include "runtime/core/TensorCheck.h"
 
 #include <algorithm>
@@ -53,6 +54,27 @@ absl::Status CudaMachine::submit(Prepared &prepared, uint64_t begin) {
   return gpu->checked(driver.memcpyDtoHAsync(pinned + begin + prepared.inputBytes,
                                              ports + prepared.inputBytes, resultBytes, gpu->stream),
                       "results");
+}
+
+/// Program `prepare`, where its state was written since it ran.
+absl::Status CudaMachine::refresh() {
+  if (!preparation || !stale)
+    return absl::OkStatus();
+  absl::Status status = submit(*preparation, 0);
+  stale = !status.ok();
+  return status;
+}
+
+bool CudaMachine::isPreparedFrom(const StateEntry &entry) const {
+  uint64_t end = entry.offset + *denseBytes(entry.type, entry.shape);
+  auto reads = [&](const Operand &operand) {
+    return operand.space == Space::State && operand.offset < end &&
+           entry.offset < operand.offset + operand.bytes;
+  };
+  return preparation && std::any_of(preparation->program->calls.begin(), preparation->program->calls.end(),
+                                    [&](const Call &call) {
+                                      return std::any_of(call.operands.begin(), call.operands.end(), reads);
+                                    });
 }
 
 /// Notes what was put on the stream last; gives its number.
@@ -127,6 +149,8 @@ absl::StatusOr<uint64_t> CudaMachine::start(std::string_view name, std::span<con
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].bytes.empty())
       std::memcpy(pinned + *begin + prepared.inputs[i], inputs[i].bytes.data(), inputs[i].bytes.size());
+  if (absl::Status status = refresh(); !status.ok())
+    return abandon(status);
   if (absl::Status status = submit(prepared, *begin); !status.ok())
     return abandon(status);
   absl::StatusOr<uint64_t> number = takeOff(&prepared, *begin, prepared.endBytes, results);

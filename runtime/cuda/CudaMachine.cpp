@@ -175,6 +175,7 @@ absl::Status CudaMachine::writeState(std::string_view name, const Tensor &value)
     return status;
   if (absl::Status status = gpu->enter(); !status.ok())
     return status;
+  stale |= isPreparedFrom(**entry);
   if (value.bytes.size() <= kWrittenLater && !oneByOne())
     return writeLater(**entry, value);
   return gpu->copyIn(state + (*entry)->offset, value.bytes.data(), value.bytes.size());

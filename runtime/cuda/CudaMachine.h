@@ -107,6 +107,8 @@ private:
   bool oneByOne() const { return options.synchronous || options.guard || profile.on(); }
   absl::StatusOr<uint64_t> claim(uint64_t bytes);
   absl::Status submit(Prepared &prepared, uint64_t begin);
+  absl::Status refresh();
+  bool isPreparedFrom(const StateEntry &entry) const;
   absl::StatusOr<uint64_t> takeOff(Prepared *prepared, uint64_t begin, uint64_t bytes,
                                    std::span<Tensor> results);
   absl::Status abandon(absl::Status why);
@@ -126,6 +128,8 @@ private:
   std::deque<Flight> flights;
   std::array<Event, kFlights> landed{}; // of flight n: landed[n % kFlights]
   uint64_t startedRuns = 0, nextByte = 0;
+  Prepared *preparation = nullptr; // program `prepare`: what follows from state alone
+  bool stale = true;               // it must run before the next start
   std::map<std::string, Prepared, std::less<>> programs;
   std::map<std::string, size_t, std::less<>> stateNumbers;
   Profile profile;

@@ -25,6 +25,11 @@ std::string profilePath() {
   return path ? path : "";
 }
 
+bool tunesProducts() {
+  const char *word = std::getenv("WEFT_CUDA_TUNE");
+  return !word || std::string_view(word) != "0";
+}
+
 } // namespace
 
 CudaMachine::CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu)
@@ -68,6 +73,11 @@ absl::Status CudaMachine::load() {
   for (auto &[name, prepared] : programs)
     if (absl::Status status = prepare(prepared); !status.ok())
       return status;
+  if (tunesProducts())
+    if (absl::Status status = products.tune(arena, exe.arenaBytes); !status.ok())
+      return status;
+  if (auto found = programs.find("prepare"); found != programs.end())
+    preparation = &found->second;
   for (size_t i = 0; i < exe.states.size(); ++i)
     stateNumbers.emplace(exe.states[i].name, i);
   return profile.on() ? timeKernels() : absl::OkStatus();

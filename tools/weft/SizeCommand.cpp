@@ -107,7 +107,7 @@ int64_t stepsBelow(const Ladder &ladder, int64_t target) {
 /// Cells of what training a size will hold on `chip` (empty: the CPU).
 absl::StatusOr<std::vector<std::string>> memoryCells(Program &program, const lang::Model &model,
                                                      const std::string &chip) {
-  program.model = model;
+  program.model = program.written = model;
   PipelineOptions options = shapesOf(*program.recipe);
   options.programs = {"micro", "update", "eval"};
   options.chip = chip;

@@ -109,6 +109,30 @@ TEST_F(CudaStub, LetsGoOfWhatIsUnderWay) {
   machine.reset(); // the fixture looks for what is left
 }
 
+// `prepare` runs before the first run, and after writes of what it reads; n counts.
+TEST_F(CudaStub, PreparesOnceAndAfterWrites) {
+  Executable executable = small();
+  executable.states.push_back(stateEntry("v", ElementType::F32, {4}, 128));
+  Operand w{Space::State, 0, 16, 0}, copied{Space::State, 320, 16, 0}, n{Space::State, 256, 4, 0},
+      y{Space::Result, 0, 16, 0};
+  executable.programs = {{"prepare", {}, {}, {{2, 1, {w, copied}}, {0, 1000, {n}}}},
+                         {"read", {}, {{"y", ElementType::F32, {4}}}, {{2, 1, {copied, y}}}}};
+  std::unique_ptr<Machine> machine = loadCuda(executable);
+  ASSERT_NE(machine, nullptr);
+  std::vector<Tensor> results{Tensor(ElementType::F32, {4})};
+  int times = 0;
+  for (float first : {3.0f, 5.0f, 8.0f}) {
+    ASSERT_TRUE(machine->writeState("w", inputOf(first)).ok());
+    ++times;
+    for (int run = 0; run < 3; ++run) {
+      ASSERT_TRUE(machine->writeState("v", inputOf(1)).ok()); // not read by it
+      ASSERT_TRUE(machine->run("read", {}, results).ok());
+      EXPECT_EQ(results[0].as<float>()[0], first);
+      EXPECT_EQ(counted(*machine), times * 264);
+    }
+  }
+}
+
 // What was planned beside what the driver says: the stub's blocks alone.
 TEST_F(CudaStub, CountsMemory) {
   std::unique_ptr<Machine> machine = loadCuda(small());

@@ -3,6 +3,8 @@
 #include "test/runtime/train/LateMachine.h"
 #include "test/runtime/train/TrainSetup.h"
 
+#include <regex>
+
 namespace weft::rt {
 namespace {
 
@@ -51,7 +53,8 @@ std::string textOf(const std::string &folder) {
     line.erase("seconds"), line.erase("tokens_per_s");
     text += dumpJson(line) + "\n";
   }
-  return text + readFile(folder + ".console").value_or("");
+  return text + std::regex_replace(readFile(folder + ".console").value_or(""),
+                                   std::regex("  [^ ]+ tokens/s[^\n]*"), "");
 }
 
 RunResult runCase(const Case &test, Machine &machine, const std::string &folder) {
