@@ -1,4 +1,4 @@
-#include "frontend/Weights.h"
+#include "frontend/WeightTerms.h"
 
 #include "frontend/Terms.h"
 
@@ -6,7 +6,6 @@
 #include "absl/strings/str_replace.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 namespace weft::lang {
@@ -97,52 +96,6 @@ void TableChecker::badLine(const Place &place, std::string_view expected) {
   diagnostics.error(Code::W0623, place,
                     absl::StrCat("a weight table expects ", std::string(expected), ", found `",
                                  std::string(sources.textAt(place)), "`"));
-}
-
-std::vector<std::vector<std::string>> keysOf(const ast::Phrase &phrase) {
-  std::vector<std::vector<std::string>> keys;
-  for (size_t i = 0; i < phrase.terms.size(); ++i) {
-    const Term &term = phrase.terms[i];
-    if (i % 2 == 1) {
-      if (!isWord(term, "or"))
-        return {};
-      continue;
-    }
-    if (term.segments.empty())
-      return {};
-    keys.emplace_back();
-    for (const ast::Segment &segment : term.segments) {
-      if (segment.indexed || segment.names.size() != 1)
-        return {};
-      keys.back().push_back(segment.names[0].text);
-    }
-  }
-  return phrase.terms.size() % 2 == 1 ? keys : std::vector<std::vector<std::string>>{};
-}
-
-/// `n_inner or default`: the keys, and whether none of them need be there.
-SizeSource sourceOf(const std::string &setting, const ast::Phrase &phrase) {
-  SizeSource source{setting, keysOf(phrase), false};
-  if (source.keys.size() > 1 && source.keys.back() == std::vector<std::string>{"default"}) {
-    source.keys.pop_back();
-    source.optional = true;
-  }
-  return source;
-}
-
-/// A value that a JSON file may have, as JSON; nothing for a term that is none.
-std::optional<std::string> jsonOf(const Term &term) {
-  if (term.kind == Term::Kind::String)
-    return absl::StrCat("\"", absl::StrReplaceAll(term.text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
-  if (term.kind == Term::Kind::Number) {
-    char digits[32];
-    return std::string(digits, std::to_chars(digits, digits + sizeof digits, term.number).ptr);
-  }
-  if (isWord(term, "true") || isWord(term, "false"))
-    return term.text;
-  if (isWord(term, "absent"))
-    return "";
-  return std::nullopt;
 }
 
 void TableChecker::readSizes(const ast::Clause &clause, WeightTable &table) {
@@ -486,26 +439,6 @@ std::optional<WeightTable> checkWeights(const ast::File &file, const SourceFiles
   if (diagnostics.errorCount() > before)
     return std::nullopt;
   return table;
-}
-
-std::optional<WeightTable> weightSizes(const ast::File &file, std::string_view name, std::string_view model) {
-  for (const ast::Weights &tree : file.weights) {
-    if (tree.model.text != model || (!name.empty() && tree.name.text != name))
-      continue;
-    WeightTable table;
-    table.name = tree.name.text;
-    table.model = std::string(model);
-    for (const ast::Clause &clause : tree.clauses)
-      if (clause.verb.text == "sizes" && clause.phrases.size() == 1 && clause.phrases[0].terms.size() == 1) {
-        table.sizesFile = clause.phrases[0].terms[0].text;
-        for (const ast::Option &option : clause.options)
-          if (option.values.size() == 1)
-            if (SizeSource source = sourceOf(option.key.text, option.values[0]); !source.keys.empty())
-              table.sizes.push_back(std::move(source));
-      }
-    return table;
-  }
-  return std::nullopt;
 }
 
 } // namespace weft::lang

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <utility>
 
@@ -35,21 +36,32 @@ double KernelTime::share(const Ceilings &ceilings) const {
 }
 
 Profile::Profile(const Executable &executable, std::string path)
-    : executable(executable), path(std::move(path)), active(!this->path.empty()),
-      sums(executable.kernels.size()) {}
+    : executable(executable), path(std::move(path)),
+      tracePath(std::getenv("WEFT_TRACE") ? std::getenv("WEFT_TRACE") : ""),
+      active(!this->path.empty() || !tracePath.empty()), sums(executable.kernels.size()) {}
 
 Profile::~Profile() {
-  if (path.empty())
-    return;
-  std::ofstream file(path);
-  if (!(file << text() << '\n' << std::flush))
-    std::fprintf(stderr, "warning: WEFT_PROFILE: can't write %s\n", path.c_str());
+  auto write = [](const char *variable, const std::string &to, const std::string &text) {
+    std::ofstream file(to);
+    if (!(file << text << '\n' << std::flush))
+      std::fprintf(stderr, "warning: %s: can't write %s\n", variable, to.c_str());
+  };
+  if (!path.empty())
+    write("WEFT_PROFILE", path, text());
+  if (!tracePath.empty() && !events.empty())
+    write("WEFT_TRACE", tracePath, traceText());
 }
 
 void Profile::add(uint32_t kernel, double bytes, Clock::duration time) {
   ++sums[kernel].calls;
   sums[kernel].bytes += bytes;
   sums[kernel].time += time;
+  if (tracePath.empty() || events.size() == kMostEvents)
+    return;
+  // It has just ended, or waited for its turn to be counted behind others.
+  const Clock::duration begin = std::max(reached, Clock::now() - made - time);
+  events.push_back({kernel, begin, time});
+  reached = begin + time;
 }
 
 void Profile::clear() { std::fill(sums.begin(), sums.end(), Sum()); }
@@ -82,6 +94,29 @@ std::string Profile::text() const {
       list.back()["share"] = share;
   }
   return dumpJson(list, 1);
+}
+
+std::string Profile::traceText() const {
+  auto microseconds = [](Clock::duration time) {
+    return std::chrono::duration<double, std::micro>(time).count();
+  };
+  OrderedJson list = OrderedJson::array();
+  list.push_back({{"name", "process_name"},
+                  {"ph", "M"},
+                  {"pid", 1},
+                  {"args", {{"name", executable.model + " on " + executable.target}}}});
+  for (const Event &event : events) {
+    const Kernel &kernel = executable.kernels[event.kernel];
+    list.push_back({{"name", kernel.name},
+                    {"cat", kindOf(kernel)},
+                    {"ph", "X"},
+                    {"ts", microseconds(event.begin)},
+                    {"dur", microseconds(event.time)},
+                    {"pid", 1},
+                    {"tid", 1},
+                    {"args", {{"hash", kernel.hash}}}});
+  }
+  return dumpJson(OrderedJson{{"displayTimeUnit", "ms"}, {"traceEvents", list}});
 }
 
 } // namespace weft::rt

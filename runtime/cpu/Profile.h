@@ -28,7 +28,8 @@ struct KernelTime {
 std::string kindOf(const Kernel &kernel);
 
 /// Sums each kernel's calls and time. On with the environment variable
-/// WEFT_PROFILE=FILE: then the file is written when the profile goes.
+/// WEFT_PROFILE=FILE, and with WEFT_TRACE=FILE, which also keeps every call: the
+/// files are written when the profile goes.
 class Profile {
 public:
   using Clock = std::chrono::steady_clock;
@@ -38,6 +39,11 @@ public:
   ~Profile();
   Profile(const Profile &) = delete;
   Profile &operator=(const Profile &) = delete;
+
+  /// The calls one after another in the format that Chrome's and Perfetto's viewers
+  /// read (Trace Event Format: complete events, microseconds), at most kMostEvents.
+  std::string traceText() const;
+  static constexpr size_t kMostEvents = 2'000'000;
 
   bool on() const { return active; }
   void turnOn() { active = true; }
@@ -57,10 +63,17 @@ private:
     double bytes = 0;
     Clock::duration time{};
   };
+  struct Event {
+    uint32_t kernel = 0;
+    Clock::duration begin{}, time{}; // begin: since the profile was made
+  };
   const Executable &executable;
-  std::string path;
+  std::string path, tracePath;
   bool active;
   std::vector<Sum> sums;
+  const Clock::time_point made = Clock::now();
+  Clock::duration reached{}; // the end of the last event
+  std::vector<Event> events;
 };
 
 } // namespace weft::rt

@@ -38,22 +38,33 @@ std::vector<std::string> linesOf(const std::string &source) {
   return lines;
 }
 
-/// `- line` of the first alone, `+ line` of the second alone, in order: a longest
-/// common subsequence. Runs' texts have a few hundred lines.
-std::vector<std::string> changesOf(const std::vector<std::string> &a, const std::vector<std::string> &b) {
-  std::vector<std::vector<uint32_t>> common(a.size() + 1, std::vector<uint32_t>(b.size() + 1));
-  for (size_t i = a.size(); i-- > 0;)
+/// `- line` of the first alone, `+ line` of the second alone, in order: what a longest
+/// common subsequence leaves. Texts too long for its table have all lines between
+/// their common head and tail as changes.
+std::vector<std::string> changesOf(std::vector<std::string> a, std::vector<std::string> b) {
+  constexpr size_t kLargestTable = 4'000'000;
+  while (!a.empty() && !b.empty() && a.back() == b.back())
+    a.pop_back(), b.pop_back();
+  size_t head = 0;
+  while (head < std::min(a.size(), b.size()) && a[head] == b[head])
+    ++head;
+  a.erase(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(head));
+  b.erase(b.begin(), b.begin() + static_cast<std::ptrdiff_t>(head));
+  std::vector<std::vector<uint32_t>> common;
+  if (a.size() * b.size() <= kLargestTable)
+    common.assign(a.size() + 1, std::vector<uint32_t>(b.size() + 1));
+  for (size_t i = common.empty() ? 0 : a.size(); i-- > 0;)
     for (size_t j = b.size(); j-- > 0;)
       common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
   std::vector<std::string> changes;
   for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    if (i < a.size() && j < b.size() && a[i] == b[j]) {
+    const bool both = i < a.size() && j < b.size();
+    if (both && !common.empty() && a[i] == b[j])
       ++i, ++j;
-    } else if (j == b.size() || (i < a.size() && common[i + 1][j] >= common[i][j + 1])) {
+    else if (i < a.size() && (!both || common.empty() || common[i + 1][j] >= common[i][j + 1]))
       changes.push_back("- " + a[i++]);
-    } else {
+    else
       changes.push_back("+ " + b[j++]);
-    }
   }
   return changes;
 }

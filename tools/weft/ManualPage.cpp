@@ -59,6 +59,7 @@ constexpr const char *kEnvironment[][2] = {
     {"WEFT_DEVICE", "as --device"},
     {"WEFT_THREADS", "as --workers"},
     {"WEFT_PROFILE", "a file for seconds and calls of each kernel"},
+    {"WEFT_TRACE", "a file for every call of a kernel, as a trace for Chrome or Perfetto"},
     {"WEFT_CUDA_LIBS", "folders where the driver, nvJitLink and cuBLASLt are looked for first"},
     {"NO_COLOR", "no colours"},
 };

@@ -122,6 +122,9 @@ std::string recipeText(const Program &program, const lang::Overrides &overrides,
 absl::Status splitSets(const Request &request, const lang::ast::Model &model, lang::Overrides &ofModel,
                        lang::Overrides &ofRecipe) {
   const std::vector<std::string> &recipeKeys = lang::recipeKeys();
+  std::vector<std::string> settings;
+  for (const lang::ast::Setting &setting : model.settings)
+    settings.push_back(setting.name.text);
   for (const std::string &set : request.sets) {
     size_t equals = set.find('=');
     if (equals == std::string::npos || equals == 0)
@@ -130,6 +133,13 @@ absl::Status splitSets(const Request &request, const lang::ast::Model &model, la
     bool isSetting = std::any_of(model.settings.begin(), model.settings.end(),
                                  [&](const lang::ast::Setting &setting) { return setting.name.text == key; });
     bool isKey = std::find(recipeKeys.begin(), recipeKeys.end(), key) != recipeKeys.end();
+    // The checker knows the settings; a slip in a recipe's key is told here.
+    if (!isKey && !isSetting)
+      if (std::string near = lang::nearest(key, recipeKeys);
+          !near.empty() && lang::nearest(key, settings).empty())
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--set ", set, ": model ", model.name.text,
+            " has no setting of this name, nor has a recipe such a ", "key; did you mean '", near, "'?"));
     (isKey && !isSetting ? ofRecipe : ofModel).emplace_back(key, value);
   }
   return absl::OkStatus();

@@ -1,6 +1,8 @@
 //===- Train.cpp - weft train ----------------------------------------------===//
 
+#include "tools/weft/BenchReport.h"
 #include "tools/weft/Command.h"
+#include "tools/weft/DryRun.h"
 #include "tools/weft/Output.h"
 #include "tools/weft/Phases.h"
 #include "tools/weft/Reports.h"
@@ -44,6 +46,9 @@ struct TrainFlags {
                             cl::value_desc("RUN"), cl::cat(flagCategory())};
   cl::opt<bool> dryRun{"dry-run", cl::desc("compile and print sizes, train nothing"),
                        cl::cat(flagCategory())};
+  cl::opt<std::string> profile{"profile",
+                               cl::desc("write the calls of kernels as a trace for Chrome or Perfetto"),
+                               cl::value_desc("FILE"), cl::cat(flagCategory())};
   DeviceFlags device;
 };
 
@@ -89,6 +94,8 @@ void describe(rt::Console &console, const Program &program, const rt::Machine &m
                              report.compile.fromCache, report.seconds, bytesText(executable.stateBytes),
                              bytesText(executable.arenaBytes))
                    .str());
+  if (absl::StatusOr<std::optional<rt::CudaMemory>> memory = rt::cudaMemory(machine); memory.ok() && *memory)
+    console.line(memoryText(**memory));
 }
 
 /// The checkpoint's shapes were checked; this says why a model can't be trained yet.
@@ -210,7 +217,8 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
     if (!machine.ok())
       return fail(machine.status());
     compiled(**machine, made);
-    return 0;
+    absl::Status status = printDryRun(program, **machine, options, recipe, batches->steps());
+    return status.ok() ? 0 : fail(status);
   }
   rt::InterruptGuard guard;
   rt::TrainOptions train;
@@ -277,6 +285,8 @@ int weft::trainCommand(int argc, const char **argv) {
           "  weft train models/tiny.weft --out runs/first\n  weft train models/gpt2.weft --set depth=6 --set "
           "steps=100 --dry-run\n  weft train --resume runs/first\n"))
     return kUsage;
+  if (!flags.profile.empty())
+    ::setenv("WEFT_TRACE", flags.profile.c_str(), 1);
   if (flags.path.empty() == flags.resume.empty()) {
     llvm::errs() << "weft train: expected either MODEL.weft or --resume RUN\n";
     return kUsage;

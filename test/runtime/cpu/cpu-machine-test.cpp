@@ -1,10 +1,13 @@
+#include "runtime/core/Json.h"
 #include "runtime/cpu/CpuMachine.h"
 
 #include "test/runtime/cpu/CompileC.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 namespace weft::rt {
 namespace {
@@ -257,6 +260,43 @@ TEST(CpuMachine, ProfileCountsCalls) {
   for (const char *part : {"\"kernel\": \"add\"", "\"kernel\": \"chunked\"", "\"calls\": 3", "\"seconds\""})
     EXPECT_NE(text.find(part), std::string::npos) << text;
   EXPECT_EQ(text.find("\"zero\""), std::string::npos);
+}
+
+// Every call is an event of the trace, none before the end of the one before it.
+// Mutations caught: begins counted from zero for each run; seconds for microseconds.
+TEST(CpuMachine, TraceKeepsCallsInOrder) {
+  std::string path = ::testing::TempDir() + "weft-trace-" + std::to_string(getpid());
+  setenv("WEFT_TRACE", path.c_str(), 1);
+  std::unique_ptr<Machine> machine = load(small(smallObject()));
+  unsetenv("WEFT_TRACE");
+  ASSERT_NE(machine, nullptr);
+  Tensor x = ramp(ElementType::I32);
+  std::vector<Tensor> results{Tensor(ElementType::F32, {kSize})};
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(machine->run("step", {&x, 1}, results).ok());
+  const double spent =
+      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  machine.reset();
+  std::ifstream file(path);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::remove(path.c_str());
+  absl::StatusOr<Json> trace = parseJson(text, "trace");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  std::map<std::string, int> calls;
+  double reached = 0, total = 0;
+  for (const Json &event : (*trace)["traceEvents"]) {
+    if (event["ph"] != "X")
+      continue;
+    ++calls[event["name"]];
+    EXPECT_GE(event["ts"].get<double>(), reached);
+    reached = event["ts"].get<double>() + event["dur"].get<double>() - 1e-3;
+    total += event["dur"].get<double>();
+  }
+  EXPECT_EQ(calls["add"], 3);
+  EXPECT_EQ(calls["chunked"], 3);
+  EXPECT_GT(total, 0);
+  EXPECT_LE(total, spent);
 }
 
 } // namespace
