@@ -58,8 +58,8 @@ def Tile_NextItemOp : Tile_Op<"next_item"> {
   let description = [{
     An atomic counter hands out 0, 1, 2, ...; a number from `items` on says that
     nothing is left. Each CTA goes on asking until it gets such a number, and then
-    asks no more: so the last of a launch knows that it is, and sets the counter to 0
-    for the next one. The counter belongs to the kernel: it may not run twice at the
+    asks no more: a launch asks as often as it has items and CTAs, and behind the last
+    number the counter is 0 again. The counter belongs to the kernel: it may not run twice at the
     same time on one GPU. Constraints: one thread does it (C1).
   }];
   let results = (outs I32:$result);

@@ -2,9 +2,7 @@
 
 #include "passes/Tile/Emitter.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 
@@ -24,21 +22,13 @@ Value KernelEmitter::itemCounter() {
                                    LLVM::LLVMPointerType::get(builder.getContext(), kGlobalSpace), name);
 }
 
-/// Each CTA fetches one number that is no item: the largest of a launch is items + CTAs - 1.
+/// Each CTA fetches one number that is no item, so the largest of a launch is items + CTAs - 1: behind it
+/// the counter wraps to 0.
 void KernelEmitter::emit(NextItemOp op) {
-  Value counter = itemCounter();
-  Value number = LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::add, counter, i32(1),
-                                           LLVM::AtomicOrdering::monotonic, StringRef("device"));
   Value ctas = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
   Value largest = add(ctas, i32(static_cast<int64_t>(kernel.getItems()) - 1));
-  Value last = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, number, largest);
-  auto branch = scf::IfOp::create(builder, loc, last, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(branch.thenYield());
-    LLVM::StoreOp::create(builder, loc, i32(0), counter);
-  }
-  set(op, {number});
+  set(op, {LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::uinc_wrap, itemCounter(), largest,
+                                     LLVM::AtomicOrdering::monotonic, StringRef("device"))});
 }
 
 Value KernelEmitter::cellAddress(Value cells, Value index) { return add(one(cells), shift(one(index), -2)); }

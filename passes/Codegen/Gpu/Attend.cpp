@@ -16,7 +16,8 @@ std::string readForm(StringRef text, AttendOptions &options) {
   const std::pair<StringRef, bool AttendOptions::*> flags[] = {
       {"producer", &AttendOptions::producer}, {"overlap", &AttendOptions::overlap},
       {"turns", &AttendOptions::turns},       {"columns", &AttendOptions::columns},
-      {"deal", &AttendOptions::deal},         {"early", &AttendOptions::early}};
+      {"deal", &AttendOptions::deal},         {"early", &AttendOptions::early},
+      {"joint", &AttendOptions::joint}};
   struct Size {
     StringRef name;
     int64_t AttendOptions::*at;
@@ -41,7 +42,8 @@ std::string readForm(StringRef text, AttendOptions &options) {
       options.*(size->at) = number;
     else
       return ("'" + part +
-              "': expected producer, overlap, turns, columns, deal or early = 0 or 1; groups = 1 to 3; block "
+              "': expected producer, overlap, turns, columns, deal, early or joint = 0 or 1; groups = 1 to "
+              "3; block "
               "= 32, 64 or 128; stages = 2, 4 or 8; own = 1 or 2")
           .str();
   }
@@ -77,18 +79,18 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   tiling.columns = options.columns && options.producer && keys;
   tiling.deal = options.deal && options.producer;
   tiling.early = options.early && keys;
+  tiling.joint = options.joint && keys;
   switch (p.pass) {
   case AttendPass::Forward:
     tiling.groups = narrow ? 3 : 2, tiling.block = 128;
     break;
   case AttendPass::Query:
     tiling.groups = 2, tiling.block = narrow ? 128 : 64;
+    tiling.ownStages = options.producer ? 2 : 1;
     break;
   case AttendPass::KeyValue:
-    // With 128 channels the sums leave no registers for products of the block before.
     tiling.groups = 2, tiling.block = narrow ? 64 : options.producer ? 64 : 32;
     tiling.stages = options.producer ? 4 : 2;
-    tiling.overlap &= narrow || options.block == 32;
     tiling.ownStages = options.producer && narrow ? 2 : 1;
     break;
   }
@@ -98,6 +100,9 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   choose(tiling.stages, options.stages);
   if (options.producer)
     choose(tiling.ownStages, options.own);
+  // Larger tiles of keys leave no registers for products of the block before.
+  tiling.overlap &= !keys || tiling.block * p.channel <= 64 * 64;
+  tiling.lazy = tiling.block * p.channel > 64 * 64;
   setRegisters(tiling);
   return tiling;
 }

@@ -35,13 +35,15 @@ struct AttendOptions {
   bool deal = false;
   /// dv's products are issued before ds is known (keys and values).
   bool early = false;
+  /// Both tensors of a block come onto one barrier (keys and values).
+  bool joint = false;
   /// Sizes of tiles, 0 for the pass's own: warpgroups of 64 rows, rows of a streamed
   /// block, blocks on their way (powers of two), items whose own tensors are there
   /// or on their way (with `producer`).
   int64_t groups = 0, block = 0, stages = 0, own = 0;
 
   /// The form that kernels of sm_90a are compiled in; sm_80 has one form alone.
-  static AttendOptions fastest() { return {true, true, true, true, true, true}; }
+  static AttendOptions fastest() { return {true, true, true, true, true, true, true}; }
 };
 
 /// The attribute of a kernel that changes its form: "early=0,block=64". Names are those

@@ -86,7 +86,7 @@ void AttendKernel::allocate() {
   if (tiling.synchronous)
     return;
   constexpr int64_t kOfItem = 2;
-  int64_t count = fullOf(streamedTensors.size()) + (tiling.deal ? kOfItem : 0);
+  int64_t count = fullOf(rings()) + (tiling.deal ? kOfItem : 0);
   auto type = tile::BarriersType::get(e.b.getContext(), count);
   if (tiling.deal)
     itemCell = tile::AllocCellsOp::create(e.b, e.loc, tile::CellsType::get(e.b.getContext(), 1));
@@ -104,11 +104,11 @@ void AttendKernel::initialiseBarriers() {
       initialise(stage, kFilled);
       initialise(tiling.ownStages + stage, read);
     }
-    for (size_t tensor = 0; tensor < streamedTensors.size(); ++tensor)
+    auto companions = static_cast<int64_t>(companionTensors.size() / rings());
+    for (size_t ring = 0; ring < rings(); ++ring)
       for (int64_t stage = 0; stage < tiling.stages; ++stage) {
-        int64_t companions = tensor < companionTensors.size() ? tile::CopyColsOp::kArrivals : 0;
-        initialise(fullOf(tensor) + stage, kFilled + companions);
-        initialise(emptyOf(tensor) + stage, read);
+        initialise(fullOf(ring) + stage, kFilled + companions * tile::CopyColsOp::kArrivals);
+        initialise(emptyOf(ring) + stage, read);
       }
     if (tiling.deal) {
       initialise(itemFull(), kFilled);
@@ -182,22 +182,33 @@ void AttendKernel::loadBlock(const Item &item, const Run &run, Value number, Val
       copyTile(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row);
     return;
   }
-  for (auto [at, tensor] : llvm::enumerate(streamedTensors)) {
-    Value full = e.add(stage, fullOf(at));
-    tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, emptyOf(at)), before);
-    byOne([&, &tensor = tensor] {
-      tile::ExpectOp::create(e.b, e.loc, barriers, full,
-                             cast<tile::SmemType>(tensor.tiles.getType()).stageBytes());
-      loadPanels(tensor, e.stage(tensor.tiles, stage), run.head, place, item.row, full);
-    });
-    if (at >= companionTensors.size())
-      continue;
-    const Tensor &companion = companionTensors[at];
-    tile::CopyColsOp::create(e.b, e.loc, operand(companion.operand),
+  SmallVector<size_t> tensors = llvm::to_vector(llvm::seq(streamedTensors.size()));
+  for (size_t ring = 0; ring < rings(); ++ring) {
+    tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, emptyOf(ring)), before);
+    loadStage(item, run, place, stage, e.add(stage, fullOf(ring)),
+              tiling.joint ? ArrayRef(tensors) : ArrayRef(tensors[ring]));
+  }
+}
+
+/// These tensors of a block, with their companions, onto barrier `full`.
+void AttendKernel::loadStage(const Item &item, const Run &run, Value place, Value stage, Value full,
+                             ArrayRef<size_t> tensors) {
+  int64_t bytes = 0;
+  for (size_t tensor : tensors)
+    bytes += cast<tile::SmemType>(streamedTensors[tensor].tiles.getType()).stageBytes();
+  byOne([&] {
+    tile::ExpectOp::create(e.b, e.loc, barriers, full, bytes);
+    for (size_t tensor : tensors)
+      loadPanels(streamedTensors[tensor], e.stage(streamedTensors[tensor].tiles, stage), run.head, place,
+                 item.row, full);
+  });
+  if (companionTensors.empty())
+    return;
+  for (size_t tensor : tensors)
+    tile::CopyColsOp::create(e.b, e.loc, operand(companionTensors[tensor].operand),
                              this->place(item.row, place, run.head, p.queries, p.heads, 1),
                              e.wide(e.number(p.heads)), e.sub(e.number(p.queries), place),
-                             e.stage(companion.tiles, stage), barriers, full);
-  }
+                             e.stage(companionTensors[tensor].tiles, stage), barriers, full);
 }
 
 void AttendKernel::prefetch(const Item &item, const Run &run, Value number, Value ringNumber) {
@@ -216,14 +227,14 @@ Value AttendKernel::blockOf(const Run &run, Value number) { return e.add(run.fro
 
 Value AttendKernel::take(size_t tensor, Value number) {
   Value stage = stageOf(number);
-  if (!tiling.synchronous)
+  if (!tiling.synchronous && tensor < rings())
     tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, fullOf(tensor)), parityOf(number));
   return e.stage(streamedTensors[tensor].tiles, stage);
 }
 
 void AttendKernel::release(size_t tensor, Value number) {
-  if (tiling.synchronous)
-    return; // forEachBlock lets all threads come together
+  if (tiling.synchronous || tensor >= rings())
+    return; // forEachBlock lets all threads come together; the first of a stage says it for all
   tile::ArriveOp::create(e.b, e.loc, barriers, e.add(stageOf(number), emptyOf(tensor)));
 }
 
@@ -340,17 +351,10 @@ AttendKernel::Item AttendKernel::decode(Value section, Value number, Value turn)
   return {e.rem(pair, p.batch), head, place, turn};
 }
 
-/// The producer asks once it has sent off the item before, so that the answer comes
-/// while that is worked on; nobody else waits for it.
-Value AttendKernel::fetchItem(Value turn) {
-  Value number;
-  byOne([&] {
-    number = tile::NextItemOp::create(e.b, e.loc, e.i32);
-    tile::WaitOp::create(e.b, e.loc, barriers, e.number(itemEmpty()), e.sub(e.number(1), e.rem(turn, 2)));
-    tile::WriteOp::create(e.b, e.loc, number, itemCell, e.number(0));
-    tile::ArriveOp::create(e.b, e.loc, barriers, e.number(itemFull()));
-  });
-  return tiling.columns ? readItem(turn) : number;
+void AttendKernel::tellItem(Value number, Value turn) {
+  tile::WaitOp::create(e.b, e.loc, barriers, e.number(itemEmpty()), e.sub(e.number(1), e.rem(turn, 2)));
+  tile::WriteOp::create(e.b, e.loc, number, itemCell, e.number(0));
+  tile::ArriveOp::create(e.b, e.loc, barriers, e.number(itemFull()));
 }
 
 Value AttendKernel::readItem(Value turn) {
@@ -360,22 +364,66 @@ Value AttendKernel::readItem(Value turn) {
   return number;
 }
 
-/// Items in their order, each to the CTA that asks first.
-void AttendKernel::forEachFreeItem(ItemBody work, bool fetches) {
-  Value none = e.number(0);
+/// Of the item's turn only what barriers ask for goes round, modulo twice the stages, as bits: a register
+/// less than the number where there are none left.
+void AttendKernel::repeat(ValueRange start, function_ref<Value(Value, ValueRange)> next,
+                          function_ref<Values(const Item &, ValueRange)> work) {
+  auto bit = [&](bool value) -> Value {
+    return arith::ConstantOp::create(e.b, e.loc, e.b.getBoolAttr(value));
+  };
+  auto differ = [&](Value x, Value y) -> Value { return arith::XOrIOp::create(e.b, e.loc, x, y); };
+  auto turnOf = [&](ValueRange carried) {
+    Value low = e.select(carried[0], e.number(1), e.number(0));
+    return e.add(low, e.select(carried[1], e.number(2), e.number(0)));
+  };
   int64_t items = result.items / (pairs() / sectionPairs()); // of a section
+  Values all{bit(false), bit(false)};
+  llvm::append_range(all, start);
   e.loopBelow(
-      e.number(result.items), {none, none},
-      [&](ValueRange carried) { return fetches ? fetchItem(carried[0]) : readItem(carried[0]); },
+      e.number(result.items), all,
+      [&](ValueRange carried) { return next(turnOf(carried), carried.drop_front(2)); },
       [&](Value number, ValueRange carried) {
-        Item item = decode(e.div(number, items), e.rem(number, items), carried[0]);
-        return Values{e.add(carried[0], 1), work(item, carried[1])};
+        Item item = decode(e.div(number, items), e.rem(number, items), turnOf(carried));
+        Values after{differ(carried[0], bit(true)), differ(carried[1], carried[0])};
+        llvm::append_range(after, work(item, carried.drop_front(2)));
+        return after;
       });
+}
+
+/// Items in their order, each to the CTA that asks first.
+void AttendKernel::forEachFreeItem(ItemBody work) {
+  repeat(
+      {e.number(0)}, [&](Value turn, ValueRange) { return readItem(turn); },
+      [&](const Item &item, ValueRange carried) { return Values{work(item, carried[0])}; });
+}
+
+/// The producer's way: it asks, tells the others, and goes on to the copies. The answer
+/// comes while the item before is worked on; nobody else waits for it.
+void AttendKernel::forEachFetchedItem(ItemBody work) {
+  if (asksAhead())
+    return repeat(
+        {e.number(0), nextItem()},
+        [&](Value turn, ValueRange carried) {
+          tellItem(carried[1], turn);
+          return carried[1];
+        },
+        [&](const Item &item, ValueRange carried) {
+          Value blocks = work(item, carried[0]);
+          return Values{blocks, coming};
+        });
+  repeat(
+      {e.number(0)},
+      [&](Value turn, ValueRange) {
+        Value number;
+        byOne([&] { tellItem(number = nextItem(), turn); });
+        return tiling.columns ? readItem(turn) : number;
+      },
+      [&](const Item &item, ValueRange carried) { return Values{work(item, carried[0])}; });
 }
 
 void AttendKernel::forEachItem(ItemBody work) {
   if (tiling.deal)
-    forEachFreeItem(work, /*fetches=*/false);
+    forEachFreeItem(work);
   else
     forEachOwnItem(work);
 }
@@ -406,13 +454,19 @@ void AttendKernel::produce() {
   auto copyItem = [&](const Item &item, Value number) {
     loadOwn(item);
     return forEachRun(item, {number}, [&](const Run &run, ValueRange carried) {
-      e.loop(e.number(0), run.count, [&](Value at) { loadBlock(item, run, at, e.add(carried[0], at)); });
+      auto copy = [&](Value at) { loadBlock(item, run, at, e.add(carried[0], at)); };
+      Value most = asksAhead() ? e.max(e.add(run.count, -1), e.number(0)) : run.count;
+      e.loop(e.number(0), most, copy);
+      if (asksAhead()) {
+        coming = nextItem();
+        e.loop(most, run.count, copy);
+      }
       return Values{e.add(carried[0], run.count)};
     })[0];
   };
   auto copyItems = [&] {
     if (tiling.deal)
-      forEachFreeItem(copyItem, /*fetches=*/true);
+      forEachFetchedItem(copyItem);
     else
       forEachOwnItem(copyItem);
   };

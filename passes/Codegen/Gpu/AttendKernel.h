@@ -26,6 +26,8 @@ struct AttendTiling {
   bool columns = false;     // numbers of streamed rows come with them (with producer)
   bool deal = false;        // items go to whoever is free (with producer)
   bool early = false;       // dv's products before ds is known
+  bool lazy = false;        // companions are read where they are used, for want of registers
+  bool joint = false;       // the streamed tensors of a block come onto one barrier
   int64_t ownStages = 1;    // an item's own tensors come while the item before is worked on
   int64_t producerRegisters = 32, registers = 240;
 };
@@ -48,7 +50,7 @@ protected:
 
   struct Item {
     Value row, head, place; // batch row, head, first row of its own
-    Value turn;             // items of this CTA before it
+    Value turn;             // items of this CTA before it, modulo four at least
   };
   /// Blocks of one head that an item goes through: from, from + step, ...
   struct Run {
@@ -121,6 +123,10 @@ private:
   void initialiseBarriers();
   int64_t fullOf(size_t tensor) const;
   int64_t emptyOf(size_t tensor) const;
+  /// Pairs of barriers that a stage has: a streamed tensor's, or that of all.
+  size_t rings() const { return tiling.joint ? 1 : streamedTensors.size(); }
+  void loadStage(const Item &item, const Run &run, Value place, Value stage, Value full,
+                 llvm::ArrayRef<size_t> tensors);
   Value stageOf(Value number) { return e.rem(number, tiling.stages); }
   Value parityOf(Value number) { return e.rem(e.div(number, tiling.stages), 2); }
   void loadPanels(const Tensor &tensor, Value tile, Value head, Value place, Value row, Value barrier);
@@ -129,11 +135,15 @@ private:
   /// Runs `body`, which names ops of one thread, in one thread of the producer.
   void byOne(llvm::function_ref<void()> body);
   /// Barriers of the cell with the number of an item (with `deal`).
-  int64_t itemFull() const { return fullOf(streamedTensors.size()); }
+  int64_t itemFull() const { return fullOf(rings()); }
   int64_t itemEmpty() const { return itemFull() + 1; }
-  /// The number of item `turn` of this CTA: the producer's, which it tells the others; theirs.
-  Value fetchItem(Value turn);
+  /// The producer tells the number of item `turn` of this CTA; the others read it.
+  void tellItem(Value number, Value turn);
   Value readItem(Value turn);
+  Value nextItem() { return tile::NextItemOp::create(e.b, e.loc, e.i32); }
+  /// Whether the producer asks for an item before the last block of the one before:
+  /// where an item has one run, and one thread does it all.
+  bool asksAhead() const { return tiling.deal && p.pass != AttendPass::KeyValue; }
   Item decode(Value section, Value number, Value turn);
   int64_t sectionPairs() const;
   int64_t ownRows() const { return tiling.groups * kRows; }
@@ -144,11 +154,17 @@ private:
   using ItemBody = llvm::function_ref<Value(const Item &, Value)>;
   void forEachItem(ItemBody body);
   void forEachOwnItem(ItemBody body);
-  void forEachFreeItem(ItemBody body, bool fetches);
+  void forEachFreeItem(ItemBody body);
+  void forEachFetchedItem(ItemBody body);
+  /// As long as `next`, given the turn and what else is carried, gives an item; `work`
+  /// gives all that is carried.
+  void repeat(mlir::ValueRange start, llvm::function_ref<Value(Value, mlir::ValueRange)> next,
+              llvm::function_ref<Values(const Item &, mlir::ValueRange)> work);
 
   AttendTile result;
   mlir::Block *body = nullptr;
   Value barriers, itemCell;
+  Value coming;   // number of the producer's next item, where it asks ahead
   Value ownStage; // of the item that is worked on
   std::vector<Tensor> ownTensors, streamedTensors, companionTensors;
 };

@@ -44,8 +44,6 @@ private:
   Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
                ValueRange carried);
   void releaseBoth(Value number);
-  /// Sums of 128 channels: registers for a block's numbers only where they are used.
-  bool wide() const { return p.channel > kPanel; }
   Values sumBlocks(const Item &item, const Run &run, Value number, ValueRange sums);
   void store(const Item &item, Value sums, int operand, double scale);
 };
@@ -185,7 +183,7 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   e.fence();
   Value slopes = e.product(own(kValues), slope);
   e.commit();
-  if (tiling.columns && !wide())
+  if (tiling.columns && !tiling.lazy)
     columns.lse = companion(kQueries, number);
   Values first{scores, carried[0], carried[1], carried[2], carried[3]};
   if (tiling.overlap) {
@@ -195,7 +193,7 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
     first[0] = e.waitOne(1, scores);
   }
   scores = mask(first[0], query, start, item, bounds);
-  if (tiling.columns && wide())
+  if (tiling.columns && tiling.lazy)
     columns.lse = companion(kQueries, number);
   Value probabilities = probabilitiesOf(scores, columns.lse), p16, dv;
   auto addValues = [&] {
@@ -206,10 +204,10 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   };
   if (tiling.early)
     addValues();
-  if (tiling.columns && !wide())
+  if (tiling.columns && !tiling.lazy)
     columns.delta = companion(kSlopes, number);
   slopes = e.waitOne(tiling.early ? 1 : 0, slopes);
-  if (tiling.columns && wide())
+  if (tiling.columns && tiling.lazy)
     columns.delta = companion(kSlopes, number);
   slopes = e.map(scores.getType(), {probabilities, slopes, columns.delta},
                  [&](ValueRange in) { return e.mulf(in[0], e.subf(in[1], in[2])); });

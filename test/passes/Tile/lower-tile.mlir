@@ -21,15 +21,15 @@ tile.kernel @rows(%x: !tile.global<f32>, %y: !tile.global<f32>) threads 128 shar
   tile.return
 }
 
-// The counter is the module's own and starts at 0; who gets the largest number of a launch, items + CTAs - 1,
-// sets it back. Catches an atomic that only one block of threads sees (no "device"), and a number of items off by 1.
+// The counter is the module's own and starts at 0; behind the largest number of a launch, items + CTAs - 1,
+// it wraps. Catches an atomic that only one block of threads sees (no "device"), and a number of items off by 1.
 // ITEMS: llvm.mlir.global internal @next_item_items(0 : i32) {addr_space = 1 : i32, alignment = 4 : i64} : i32
 // ITEMS-LABEL: llvm.func @items
-// ITEMS-DAG: %[[COUNTER:.*]] = llvm.mlir.addressof @next_item_items
-// ITEMS: %[[NUMBER:.*]] = llvm.atomicrmw add %[[COUNTER]], %{{.*}} syncscope("device") monotonic
-// ITEMS: nvvm.read.ptx.sreg.nctaid.x
-// ITEMS: llvm.icmp "eq" %[[NUMBER]], %
-// ITEMS: llvm.store %{{.*}}, %[[COUNTER]]
+// ITEMS-DAG: %[[ELEVEN:.*]] = llvm.mlir.constant(11 : i32)
+// ITEMS-DAG: %[[CTAS:.*]] = nvvm.read.ptx.sreg.nctaid.x
+// ITEMS: %[[LARGEST:.*]] = llvm.add %[[CTAS]], %[[ELEVEN]]
+// ITEMS: %[[COUNTER:.*]] = llvm.mlir.addressof @next_item_items
+// ITEMS: %[[NUMBER:.*]] = llvm.atomicrmw uinc_wrap %[[COUNTER]], %[[LARGEST]] syncscope("device") monotonic
 // ITEMS: st.shared.b32 {{.*}}%[[NUMBER]]
 // ITEMS: ld.shared.b32
 // ITEMS: nvvm.shfl.sync {{.*}}idx

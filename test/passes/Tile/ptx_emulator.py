@@ -282,14 +282,15 @@ class Cta:
         return True
 
     def atomic(self, warp, op, operands, lanes):
-        if not op.endswith(".global.add.u32"):
+        if not op.endswith(".global.inc.u32"):
             raise Fault("an atomic that is not known here")
-        addresses, amounts = self.address(warp, operands[1]), self.read(warp, operands[2], "u32")
+        addresses, largest = self.address(warp, operands[1]), self.read(warp, operands[2], "u32")
         before = np.zeros(32, np.uint64)
         for lane in np.flatnonzero(lanes):
             data, at = self.place(int(addresses[lane]), 4)
             before[lane] = int.from_bytes(data[at:at + 4].tobytes(), "little")
-            data[at:at + 4] = np.frombuffer((int(before[lane]) + int(amounts[lane])).to_bytes(4, "little"), np.uint8)
+            after = 0 if before[lane] >= largest[lane] else int(before[lane]) + 1
+            data[at:at + 4] = np.frombuffer(after.to_bytes(4, "little"), np.uint8)
         self.write(warp, operands[0], before, lanes)
         return True
 

@@ -35,7 +35,7 @@ void runSchedules(const AttendCase &c, AttendPassKind pass, const AttendOptions 
   AttendHarness harness(c, pass, {}, options);
   std::vector<float> first;
   for (uint64_t seed = 0; seed < count; ++seed) {
-    absl::Status status = harness.run({seed, kEffects[seed % 3], 1 + static_cast<int64_t>(seed % 2)});
+    absl::Status status = harness.run({seed, kEffects[seed % 3], 1 + static_cast<int64_t>(seed % 3)});
     ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.ToString();
     if (seed == 0) {
       first = harness.results();
@@ -47,10 +47,14 @@ void runSchedules(const AttendCase &c, AttendPassKind pass, const AttendOptions 
 
 TEST(AttendSchedules, everyOrderGivesTheSameBits) {
   constexpr uint64_t kSchedules = 1000; // of all kernels together
-  constexpr uint64_t kKernels = 6;
-  for (AttendPassKind pass : kPasses)
-    for (const AttendOptions &options : {AttendOptions{}, kProducer})
-      runSchedules(small(), pass, options, (kSchedules + kKernels - 1) / kKernels);
+  constexpr uint64_t kKernels = 8, kEach = (kSchedules + kKernels - 1) / kKernels;
+  AttendCase observed = small();
+  observed.entropies = true;
+  for (const AttendOptions &options : {AttendOptions{}, kProducer}) {
+    for (AttendPassKind pass : kPasses)
+      runSchedules(small(), pass, options, kEach);
+    runSchedules(observed, AttendPassKind::Forward, options, kEach);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -106,6 +110,10 @@ const Fault kFaults[] = {
          op.walk([](mlir::arith::SelectOp select) { select.replaceAllUsesWith(select.getTrueValue()); });
        });
      }},
+};
+
+/// Of kernels that work out which items are theirs.
+const Fault kOwnItemFaults[] = {
     {"all CTAs do the first one's items",
      [](tile::KernelOp kernel) {
        kernel.walk([](tile::GridSizeOp op) {
@@ -114,6 +122,34 @@ const Fault kFaults[] = {
              mlir::arith::ConstantOp::create(b, op.getLoc(), b.getI32IntegerAttr(2)).getResult());
        });
      }},
+};
+
+template <class Op> Op before(mlir::Operation *op) {
+  while (!mlir::isa<Op>(op))
+    op = op->getPrevNode();
+  return mlir::cast<Op>(op);
+}
+template <class Op> Op after(mlir::Operation *op) {
+  while (!mlir::isa<Op>(op))
+    op = op->getNextNode();
+  return mlir::cast<Op>(op);
+}
+
+/// Of kernels whose producer asks for items.
+const Fault kFreeItemFaults[] = {
+    {"the number of an item is read before it has come",
+     [](tile::KernelOp kernel) { kernel.walk([](tile::ReadOp op) { before<tile::WaitOp>(op).erase(); }); }},
+    {"the number of an item is written over before it has been read",
+     [](tile::KernelOp kernel) { kernel.walk([](tile::WriteOp op) { before<tile::WaitOp>(op).erase(); }); }},
+    {"the number of an item is given back before it has been read",
+     [](tile::KernelOp kernel) {
+       llvm::SmallVector<tile::ReadOp> reads;
+       kernel.walk([&](tile::ReadOp op) { reads.push_back(op); });
+       for (tile::ReadOp op : reads)
+         op->moveAfter(after<tile::ArriveOp>(op));
+     }},
+    {"two threads ask for items",
+     [](tile::KernelOp kernel) { kernel.walk([](tile::NextItemOp op) { mlir::OpBuilder(op).clone(*op); }); }},
 };
 
 /// Whether some order shows that the kernel is wrong.
@@ -125,17 +161,29 @@ bool isFound(AttendHarness &harness) {
   return false;
 }
 
-void plantEach(AttendPassKind pass, const AttendOptions &options) {
-  for (const Fault &fault : kFaults) {
-    AttendHarness harness(small(), pass, {}, options);
-    fault.plant(harness.tile.kernel());
-    EXPECT_TRUE(isFound(harness)) << fault.name << ", pass " << static_cast<int>(pass);
-  }
+void plantEach(AttendPassKind pass, const AttendOptions &options, const AttendCase &c = small()) {
+  auto plant = [&](llvm::ArrayRef<Fault> faults) {
+    for (const Fault &fault : faults) {
+      AttendHarness harness(c, pass, {}, options);
+      fault.plant(harness.tile.kernel());
+      EXPECT_TRUE(isFound(harness)) << fault.name << ", pass " << static_cast<int>(pass);
+    }
+  };
+  plant(kFaults);
+  if (options.deal)
+    plant(kFreeItemFaults);
+  else
+    plant(kOwnItemFaults);
 }
 
 TEST(AttendSchedules, plantedFaultsAreFound) {
   for (AttendPassKind pass : kPasses)
     plantEach(pass, {});
+}
+TEST(AttendSchedules, plantedFaultsWithEntropiesAreFound) {
+  AttendCase c = small();
+  c.entropies = true;
+  plantEach(AttendPassKind::Forward, kProducer, c);
 }
 TEST(AttendSchedules, plantedFaultsWithProducerAreFound) {
   for (AttendPassKind pass : kPasses)
