@@ -61,6 +61,11 @@ private:
   LogicalResult prepare(ArrayRef<Array> inputs);
   LogicalResult preparePorts(ArrayRef<Array> inputs);
   LogicalResult prepareState();
+  /// Program `prepare`, which a machine runs before others; null where there is none.
+  ProgramOp first() {
+    auto prepare = program->getParentOfType<ModuleOp>().lookupSymbol<ProgramOp>("prepare");
+    return prepare == program ? ProgramOp() : prepare;
+  }
   LogicalResult step(Operation *op);
   LogicalResult place(BufferOp op);
   LogicalResult place(ViewOp op);
@@ -108,6 +113,8 @@ LogicalResult Run::preparePorts(ArrayRef<Array> values) {
 LogicalResult Run::prepareState() {
   int64_t end = 0;
   auto module = program->getParentOfType<ModuleOp>();
+  if (auto bytes = module->getAttrOfType<IntegerAttr>("weft.state_bytes"))
+    end = bytes.getInt(); // with what `prepare` keeps behind the entries
   for (auto entry : module.getOps<StateOp>()) {
     if (!entry.getOffset())
       continue;
@@ -130,7 +137,9 @@ LogicalResult Run::prepareState() {
 LogicalResult Run::prepare(ArrayRef<Array> values) {
   int64_t granule = 8;
   auto see = [&](Type type) { granule = std::min(granule, bytesOf(type)); };
-  program.walk([&](BufferOp op) { see(op.getType()); });
+  for (ProgramOp each : {program, first()})
+    if (each)
+      each.walk([&](BufferOp op) { see(op.getType()); });
   for (auto entry : program->getParentOfType<ModuleOp>().getOps<StateOp>())
     see(entry.getTensorType());
   for (ArrayAttr types : {program.getInputTypes(), program.getResultTypes()})
@@ -227,9 +236,11 @@ void Run::returnState() {
 FailureOr<SmallVector<Array>> Run::run(ArrayRef<Array> values) {
   if (failed(prepare(values)))
     return failure();
-  for (Operation &op : program.getBody().front())
-    if (failed(step(&op)))
-      return failure();
+  for (ProgramOp each : {first(), program})
+    if (each)
+      for (Operation &op : each.getBody().front())
+        if (failed(step(&op)))
+          return failure();
   returnState();
   SmallVector<Array> answers;
   for (auto [memory, type] : llvm::zip(results, program.getResultTypes().getAsValueRange<TypeAttr>()))
