@@ -10,6 +10,10 @@
 #include "passes/Codegen/Gpu/Kinds.h"
 #include "passes/Codegen/VectorMath.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
+#include <tuple>
+
 using namespace mlir;
 
 namespace weft {
@@ -17,10 +21,10 @@ namespace {
 
 using Predicate = arith::CmpIPredicate;
 
-constexpr int64_t kThreads = 512, kParts = 528, kLeastPlaces = 32;
+constexpr int64_t kThreads = 512, kParts = 264, kLeastPlaces = 32;
 /// Places that a thread reads before it adds the first up.
 constexpr int64_t kAhead = 4;
-/// Places are compared as floats.
+/// Places are compared and counted as floats.
 constexpr int64_t kMostPlaces = int64_t(1) << 24;
 
 /// A tensor [batch, places, heads, channels] and the sums that are taken of it.
@@ -44,13 +48,18 @@ private:
         : vectors(source.channels / width), lanes(std::min(vectors, kThreads)),
           heads(std::min(source.heads, kThreads / lanes)), rows(kThreads / (lanes * heads)) {}
   };
-  using Terms = function_ref<SmallVector<Value>(Value place, Value head, Value lane, Value counts)>;
+  using Terms = function_ref<SmallVector<Value>(Value place)>;
+  using HeadTerms = function_ref<SmallVector<Value>(Value place, Value head, Value lane)>;
 
   int64_t slots() const { return entropies.slot + entropies.heads * entropies.sums; }
   void part(Value item);
   Value lastCounted();
-  void sum(Value item, const Source &source, int64_t width, Terms terms);
-  void sumHeads(Value item, const Source &source, const Layout &layout, Value first, Terms terms);
+  Value countedEnd();
+  SmallVector<Value> sumPlaces(const Source &source, Type element, int64_t rows, Value from, Terms terms);
+  void sumHeads(Value item, const Source &source, Type element, const Layout &layout, Value first,
+                HeadTerms terms);
+  /// `element`: of the sums of a thread, a vector or a scalar.
+  void sum(Value item, const Source &source, Type element, HeadTerms terms);
   void sumChannels(Value item, const Source &source);
   void sumEntropies(Value item);
   void result(Value number);
@@ -63,8 +72,7 @@ private:
   Source q, k, v, out, entropies;
   Value parts, memory;
   // Of the item.
-  Value row, begin, end, last;
-  AttendMask mask;
+  Value row, begin, end, counted; // places from begin to counted count
 };
 
 StatisticsEmitter::StatisticsEmitter(HeadStatisticsOp op, Block &block, int64_t partsOfRow)
@@ -89,8 +97,6 @@ StatisticsEmitter::StatisticsEmitter(HeadStatisticsOp op, Block &block, int64_t 
 
 /// Place of the row's last counted target, -1 if there is none.
 Value StatisticsEmitter::lastCounted() {
-  if (!op.getTargets())
-    return e.number(shape.queries);
   Value targets = e.at(block.argument(op.getTargets()), e.muli(row, shape.queries));
   auto loop = scf::ForOp::create(e.b, e.loc, block.thread, e.number(shape.queries), e.number(kThreads),
                                  ValueRange{e.number(-1)});
@@ -105,32 +111,53 @@ Value StatisticsEmitter::lastCounted() {
   return arith::FPToSIOp::create(e.b, e.loc, e.i64, block.overBlock(mine, /*largest=*/true));
 }
 
+/// What `terms` give of every `rows`-th counted place from `from` on, added up.
+SmallVector<Value> StatisticsEmitter::sumPlaces(const Source &source, Type element, int64_t rows, Value from,
+                                                Terms terms) {
+  SmallVector<Value> none(static_cast<size_t>(source.sums), e.constant(element, 0));
+  auto step = [&](Value place, ValueRange carried) {
+    SmallVector<Value> now(carried), found = terms(place);
+    for (auto [sum, term] : llvm::zip_equal(now, found))
+      sum = e.add(sum, term);
+    return now;
+  };
+  // As many places ahead as there are, then the rest one by one.
+  int64_t ahead = kAhead * rows;
+  Value most = e.maxi(e.subi(e.addi(counted, ahead - 1 - (kAhead - 1) * rows), from), e.number(0));
+  Value rest = e.addi(from, e.muli(e.divi(most, ahead), ahead));
+  auto sums = e.loop(from, rest, ahead, none, [&](Value at, ValueRange carried) {
+    SmallVector<SmallVector<Value>> each;
+    for (int64_t number = 0; number < kAhead; ++number)
+      each.push_back(terms(e.addi(at, number * rows)));
+    SmallVector<Value> now(carried);
+    for (const SmallVector<Value> &found : each)
+      for (auto [sum, term] : llvm::zip_equal(now, found))
+        sum = e.add(sum, term);
+    return now;
+  });
+  return e.loop(rest, counted, rows, sums, step);
+}
+
 /// Heads from `first` on: each thread's sums, then those of a head's threads in order.
-void StatisticsEmitter::sumHeads(Value item, const Source &source, const Layout &layout, Value first,
-                                 Terms terms) {
+void StatisticsEmitter::sumHeads(Value item, const Source &source, Type element, const Layout &layout,
+                                 Value first, HeadTerms terms) {
   int64_t across = layout.lanes * layout.heads;
   Value column = e.remi(block.thread, across), line = e.divi(block.thread, across);
   Value head = e.addi(first, e.divi(column, layout.lanes)), lane = e.remi(column, layout.lanes);
   Value there = e.both(e.compare(Predicate::slt, line, e.number(layout.rows)),
                        e.compare(Predicate::slt, head, e.number(source.heads)));
   Value safe = e.select(there, head, e.number(0));
-  Value from = e.select(there, e.addi(begin, line), end);
-  SmallVector<Value> none(static_cast<size_t>(source.sums), e.constant(e.f32, 0));
-  auto sums = e.loop(from, end, kAhead * layout.rows, none, [&](Value at, ValueRange carried) {
-    SmallVector<Value> now(carried);
-    for (int64_t ahead = 0; ahead < kAhead; ++ahead) {
-      Value place = e.addi(at, ahead * layout.rows);
-      Value inside = e.compare(Predicate::slt, place, end);
-      Value real = e.select(inside, place, begin);
-      Value counts = e.compare(Predicate::sle, e.loadIndex(mask.starts, real), last);
-      for (auto [sum, term] : llvm::zip_equal(now, terms(real, safe, lane, e.both(inside, counts))))
-        sum = e.add(sum, term);
-    }
-    return now;
-  });
+  Value from = e.select(there, e.addi(begin, line), counted);
+  auto sums =
+      sumPlaces(source, element, layout.rows, from, [&](Value place) { return terms(place, safe, lane); });
+  // Lanes of a head that share a warp add up there.
+  bool warp = layout.lanes <= Block::kWarp && llvm::isPowerOf2_64(static_cast<uint64_t>(layout.lanes));
   block.barrier();
-  for (auto [number, sum] : llvm::enumerate(sums))
-    e.store(sum, memory, e.addi(e.muli(block.thread, source.sums), static_cast<int64_t>(number)));
+  for (auto [number, sum] : llvm::enumerate(sums)) {
+    Value mine = isa<VectorType>(element) ? e.sumOf(sum) : sum;
+    mine = warp ? block.overLanes(mine, layout.lanes) : mine;
+    e.store(mine, memory, e.addi(e.muli(block.thread, source.sums), static_cast<int64_t>(number)));
+  }
   block.barrier();
   auto each =
       scf::ForOp::create(e.b, e.loc, block.thread, e.number(layout.heads * source.sums), e.number(kThreads));
@@ -138,10 +165,11 @@ void StatisticsEmitter::sumHeads(Value item, const Source &source, const Layout 
   e.b.setInsertionPointToStart(each.getBody());
   Value number = each.getInductionVar();
   Value own = e.divi(number, source.sums), which = e.remi(number, source.sums);
-  Value sum = e.constant(e.f32, 0);
-  sum = e.loop(e.number(0), e.number(layout.rows * layout.lanes), 1, {sum}, [&](Value i, ValueRange in) {
-    Value thread = e.addi(e.muli(e.divi(i, layout.lanes), across),
-                          e.addi(e.muli(own, layout.lanes), e.remi(i, layout.lanes)));
+  int64_t lanes = warp ? 1 : layout.lanes;
+  Value none = e.constant(e.f32, 0);
+  Value sum = e.loop(e.number(0), e.number(layout.rows * lanes), 1, {none}, [&](Value i, ValueRange in) {
+    Value thread =
+        e.addi(e.muli(e.divi(i, lanes), across), e.addi(e.muli(own, layout.lanes), e.remi(i, lanes)));
     Value at = e.addi(e.muli(thread, source.sums), which);
     return SmallVector<Value>{e.add(in[0], e.load(e.f32, memory, at))};
   })[0];
@@ -152,10 +180,10 @@ void StatisticsEmitter::sumHeads(Value item, const Source &source, const Layout 
   });
 }
 
-void StatisticsEmitter::sum(Value item, const Source &source, int64_t width, Terms terms) {
-  Layout layout(source, width);
+void StatisticsEmitter::sum(Value item, const Source &source, Type element, HeadTerms terms) {
+  Layout layout(source, isa<VectorType>(element) ? e.width : 1);
   e.loop(e.number(0), e.number(source.heads), layout.heads,
-         [&](Value first) { sumHeads(item, source, layout, first, terms); });
+         [&](Value first) { sumHeads(item, source, element, layout, first, terms); });
 }
 
 /// Sums of |x|, x and x^2, or of x^2 alone.
@@ -163,24 +191,26 @@ void StatisticsEmitter::sumChannels(Value item, const Source &source) {
   int64_t bytes = e.width * (e.halves.contains(source.tensor) ? 2 : 4);
   Layout layout(source, e.width);
   Value nothing = e.constant(e.floats, 0);
-  sum(item, source, e.width, [&](Value place, Value head, Value lane, Value counts) -> SmallVector<Value> {
+  sum(item, source, e.floats, [&](Value place, Value head, Value lane) -> SmallVector<Value> {
     Value number = e.addi(e.muli(e.addi(e.muli(row, shape.queries), place), source.heads), head);
     Value base = e.muli(number, source.channels);
     SmallVector<Value> sums(static_cast<size_t>(source.sums), nothing);
     for (int64_t from = 0; from < layout.vectors; from += layout.lanes) {
-      Value vector = e.addi(lane, from);
-      Value inside = e.compare(Predicate::slt, vector, e.number(layout.vectors));
-      Value at = e.addi(base, e.muli(e.select(inside, vector, e.number(0)), e.width));
+      Value vector = e.addi(lane, from), inside;
+      if (from + layout.lanes > layout.vectors) {
+        inside = e.compare(Predicate::slt, vector, e.number(layout.vectors));
+        vector = e.select(inside, vector, e.number(0));
+      }
+      Value at = e.addi(base, e.muli(vector, e.width));
       Value x = e.load(e.floats, e.at(source.tensor, at), bytes);
-      x = e.select(e.both(inside, counts), x, nothing);
+      if (inside)
+        x = e.select(inside, x, nothing);
       sums.back() = e.fma(x, x, sums.back());
       if (source.sums == 1)
         continue;
-      sums[0] = e.add(sums[0], e.larger(x, e.neg(x)));
+      sums[0] = e.add(sums[0], math::AbsFOp::create(e.b, e.loc, x));
       sums[1] = e.add(sums[1], x);
     }
-    for (Value &all : sums)
-      all = e.sumOf(all);
     return sums;
   });
 }
@@ -188,24 +218,41 @@ void StatisticsEmitter::sumChannels(Value item, const Source &source) {
 /// Entropies over the log of the number of keys, and the number of rows.
 void StatisticsEmitter::sumEntropies(Value item) {
   Value none = e.constant(e.f32, 0), one = e.constant(e.f32, 1);
-  sum(item, entropies, 1, [&](Value place, Value head, Value, Value counts) -> SmallVector<Value> {
-    AttendMask own = mask;
-    own.window = loadWindow(e, block.argument(op.getWindows()), head);
-    Value before = e.subi(place, e.maxi(own.firstKey(e, place), e.number(0))); // keys but the row's own
+  Value starts = e.at(block.argument(op.getDocStart()), e.muli(row, shape.queries));
+  sum(item, entropies, e.f32, [&](Value place, Value head, Value) -> SmallVector<Value> {
+    AttendMask mask{starts, loadWindow(e, block.argument(op.getWindows()), head), e.number(0)};
+    Value before = e.subi(place, e.maxi(mask.firstKey(e, place), e.number(0))); // keys but the row's own
     Value several = e.compare(Predicate::sgt, before, e.number(0));
     Value keys = arith::SIToFPOp::create(e.b, e.loc, e.f32, e.addi(before, 1));
     Value most = e.select(several, emitLog(e, keys), one);
     Value number = e.addi(e.muli(e.addi(e.muli(row, shape.queries), place), shape.heads), head);
     Value share = e.div(e.load(e.f32, entropies.tensor, number), most);
-    return {e.select(e.both(several, counts), share, none), e.select(counts, one, none)};
+    return {e.select(several, share, none), one};
   });
+}
+
+/// Rows count up to a document behind the last counted target: the part's, from the first.
+Value StatisticsEmitter::countedEnd() {
+  if (!op.getTargets())
+    return end;
+  Value starts = e.at(block.argument(op.getDocStart()), e.muli(row, shape.queries)), last = lastCounted();
+  Value none = e.constant(e.f32, 0), one = e.constant(e.f32, 1);
+  auto loop =
+      scf::ForOp::create(e.b, e.loc, e.addi(begin, block.thread), end, e.number(kThreads), ValueRange{none});
+  {
+    OpBuilder::InsertionGuard guard(e.b);
+    e.b.setInsertionPointToStart(loop.getBody());
+    Value counts = e.compare(Predicate::sle, e.loadIndex(starts, loop.getInductionVar()), last);
+    scf::YieldOp::create(e.b, e.loc, e.add(loop.getRegionIterArgs()[0], e.select(counts, one, none)));
+  }
+  Value count = arith::FPToSIOp::create(e.b, e.loc, e.i64, block.overBlock(loop.getResult(0)));
+  return e.addi(begin, count);
 }
 
 void StatisticsEmitter::part(Value item) {
   row = e.divi(item, partsOfRow);
   std::tie(begin, end) = e.range(e.remi(item, partsOfRow), shape.queries, partsOfRow);
-  mask = {e.at(block.argument(op.getDocStart()), e.muli(row, shape.queries)), {}, e.number(0)};
-  last = lastCounted();
+  counted = countedEnd();
   for (const Source *source : {&q, &k, &v, &out})
     sumChannels(item, *source);
   sumEntropies(item);
@@ -227,15 +274,23 @@ void StatisticsEmitter::result(Value number) {
   slot = e.select(below(kEntropy), slotOf(v, kv, e.addi(which, -kValues)), slot);
   slot = e.select(below(kValues), slotOf(k, kv, e.addi(which, -kKeys)), slot);
   slot = e.select(below(kKeys), slotOf(q, head, which), slot);
-  auto loop = scf::ForOp::create(e.b, e.loc, block.lane, e.number(partsOfRow * shape.batch),
-                                 e.number(Block::kWarp), ValueRange{e.constant(e.f32, 0)});
-  {
-    OpBuilder::InsertionGuard guard(e.b);
-    e.b.setInsertionPointToStart(loop.getBody());
-    Value at = e.addi(e.muli(loop.getInductionVar(), slots()), slot);
-    scf::YieldOp::create(e.b, e.loc, e.add(loop.getRegionIterArgs()[0], e.load(e.f32, parts, at)));
-  }
-  Value all = block.overLanes(loop.getResult(0), Block::kWarp);
+  int64_t count = partsOfRow * shape.batch;
+  constexpr int64_t kStep = Block::kWarp * 8;
+  Value none = e.constant(e.f32, 0);
+  Value sum = e.loop(e.number(0), e.number(count), kStep, {none}, [&](Value from, ValueRange carried) {
+    SmallVector<Value> found;
+    for (int64_t ahead = 0; ahead < kStep; ahead += Block::kWarp) {
+      Value part = e.addi(e.addi(from, block.lane), ahead);
+      Value there = e.compare(Predicate::slt, part, e.number(count));
+      Value at = e.addi(e.muli(e.select(there, part, e.number(0)), slots()), slot);
+      found.push_back(e.select(there, e.load(e.f32, parts, at), none));
+    }
+    Value all = carried[0];
+    for (Value one : found)
+      all = e.add(all, one);
+    return SmallVector<Value>{all};
+  })[0];
+  Value all = block.overLanes(sum, Block::kWarp);
   e.when(e.compare(Predicate::eq, block.lane, e.number(0)), [&] { e.store(all, block.result(0), number); });
 }
 
