@@ -106,9 +106,13 @@ LogicalResult SpecializeOp::verify() {
   for (int64_t registers : {producer, consumers})
     if (registers < 24 || registers > 256 || registers % 8 != 0) // C2
       return emitOpError() << "expects a multiple of 8 registers from 24 to 256, but got " << registers;
-  int64_t all = KernelOp::kWarpgroupThreads * (producer + consumers * (kernel.warpgroups() - 1));
-  if (all > 65536) // C3
-    return emitOpError() << "expects at most 65536 registers in a CTA, but the roles take " << all;
+  // A CTA starts with as many for each thread as 65536 allow, a multiple of 8, and
+  // gets no more: a role that asks for what nobody gave back waits for ever.
+  int64_t each = 65536 / (KernelOp::kWarpgroupThreads * kernel.warpgroups()) / 8 * 8;
+  int64_t all = producer + consumers * (kernel.warpgroups() - 1);
+  if (all > each * kernel.warpgroups()) // C3
+    return emitOpError() << "expects roles of at most " << each * kernel.warpgroups()
+                         << " registers together, which is what the CTA starts with, but got " << all;
   return success();
 }
 

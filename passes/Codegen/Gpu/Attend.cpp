@@ -58,9 +58,10 @@ FailureOr<AttendOptions> formOf(KernelOp kernel) {
   return options;
 }
 
+/// Together no more than what 65,536 allow a thread at the start (tile.specialize, C3).
 static void setRegisters(AttendTiling &tiling) {
   if (tiling.groups == 3)
-    tiling.registers = 160;
+    tiling.producerRegisters = 32, tiling.registers = 160;
 }
 
 /// Tiles whose registers ptxas keeps without spilling: 65,536 a CTA.

@@ -29,7 +29,7 @@ struct AttendTiling {
   bool lazy = false;        // companions are read where they are used, for want of registers
   bool joint = false;       // the streamed tensors of a block come onto one barrier
   int64_t ownStages = 1;    // an item's own tensors come while the item before is worked on
-  int64_t producerRegisters = 32, registers = 240;
+  int64_t producerRegisters = 24, registers = 240;
 };
 
 class AttendKernel {

@@ -70,9 +70,9 @@ tile.kernel @specialize_c2(%g: !tile.global<f32>, %m: !tile.map) threads 384 sha
 
 // -----
 
-tile.kernel @specialize_c3(%g: !tile.global<f32>, %m: !tile.map) threads 512 shared 131072 items 1 {
-  // expected-error@+1 {{expects at most 65536 registers in a CTA, but the roles take 95232}}
-  tile.specialize producer 24 {
+tile.kernel @specialize_c3(%g: !tile.global<f32>, %m: !tile.map) threads 384 shared 131072 items 1 {
+  // expected-error@+1 {{expects roles of at most 504 registers together, which is what the CTA starts with, but got 512}}
+  tile.specialize producer 32 {
   } consumers 240 {
   }
   tile.return
