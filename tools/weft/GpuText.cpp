@@ -20,7 +20,10 @@ static std::string textOf(ModuleOp module) {
 
 /// A kernel of tiles at the stage, or why there is none.
 static FailureOr<std::string> tileText(KernelOp kernel, GpuStage stage, const GpuTarget &target) {
-  FailureOr<AttendTile> tile = buildAttendTile(kernel, target, AttendOptions::fastest());
+  FailureOr<AttendOptions> form = formOf(kernel);
+  if (failed(form))
+    return failure();
+  FailureOr<AttendTile> tile = buildAttendTile(kernel, target, *form);
   if (failed(tile))
     return failure();
   if (stage == GpuStage::Tile)

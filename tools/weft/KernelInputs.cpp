@@ -168,6 +168,10 @@ ArgumentRole roleOf(Value argument) {
   return {};
 }
 
+/// Numbers of a large array that is to be timed; the others repeat them: drawing and
+/// rounding each would take longer than the runs.
+constexpr size_t kDrawn = 1000003;
+
 class Drawing {
 public:
   Drawing(uint64_t seed, bool whole) : random(seed), whole(whole) {}
@@ -237,13 +241,9 @@ void Drawing::fill(Array &array, const ArgumentRole &role) {
     return documents(array, role.bound);
   if (role.meaning == Meaning::Window)
     return windows(array, role.bound);
-  // To be timed, large arrays repeat their first numbers: drawing takes longer than runs.
-  constexpr size_t kDrawn = 1000003;
-  for (size_t i = 0; i < array.data.size(); ++i)
-    if (whole && i >= kDrawn)
-      array.data[i] = array.data[i - kDrawn];
-    else
-      array.data[i] = role.meaning == Meaning::Document ? 0 : number(role);
+  size_t count = whole ? std::min(array.data.size(), kDrawn) : array.data.size();
+  for (size_t i = 0; i < count; ++i)
+    array.data[i] = role.meaning == Meaning::Document ? 0 : number(role);
 }
 
 static int64_t argumentOf(Value value) {
@@ -270,6 +270,13 @@ static void layOutTiles(MixProductOp op, llvm::MutableArrayRef<Array> arrays) {
   }
 }
 
+static double rounded(double value, FloatType type) {
+  llvm::APFloat number(value);
+  bool lossy = false;
+  number.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lossy);
+  return number.convertToDouble();
+}
+
 llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool whole) {
   llvm::SmallVector<Array> arrays;
   Drawing drawing(seed, whole);
@@ -280,13 +287,13 @@ llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool
       array = ropeTable(cast<RankedTensorType>(argument.getType()), role.base);
     else
       drawing.fill(array, role);
-    if (auto type = dyn_cast<FloatType>(cast<RankedTensorType>(argument.getType()).getElementType()))
-      for (double &value : array.data) {
-        llvm::APFloat rounded(value);
-        bool lossy = false;
-        rounded.convert(type.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &lossy);
-        value = rounded.convertToDouble();
-      }
+    bool repeats = whole && role.meaning != Meaning::Rotations;
+    auto type = dyn_cast<FloatType>(cast<RankedTensorType>(argument.getType()).getElementType());
+    for (size_t i = 0; i < array.data.size(); ++i)
+      if (repeats && i >= kDrawn)
+        array.data[i] = array.data[i - kDrawn];
+      else if (type)
+        array.data[i] = rounded(array.data[i], type);
     arrays.push_back(std::move(array));
   }
   for (MixProductOp op : kernel.getBody().getOps<MixProductOp>())

@@ -73,8 +73,9 @@ TEST(AttendValues, forms) {
     AttendCase c = of(321, {70, kFull}, {0, 200});
     c.channel = channel;
     c.kvHeads = 2;
-    for (const char *text : {"own=2", "deal=0", "columns=0", "early=0", "overlap=0", "block=32,stages=8",
-                             "groups=3,block=64,overlap=0", "groups=1,own=2,stages=2"})
+    for (const char *text :
+         {"own=2", "deal=0", "columns=0", "early=0", "joint=0", "overlap=0", "block=32,stages=8",
+          "groups=3,block=64,overlap=0", "groups=1,own=2,stages=2", "block=128,stages=2,own=1"})
       for (AttendPassKind pass : {AttendPassKind::Query, AttendPassKind::KeyValue}) {
         SCOPED_TRACE(text);
         check(c, pass, {}, form(text));
