@@ -21,7 +21,7 @@ namespace {
 
 using Predicate = arith::CmpIPredicate;
 
-constexpr int64_t kThreads = 512, kParts = 264, kLeastPlaces = 32;
+constexpr int64_t kThreads = 384, kParts = 264, kLeastPlaces = 32;
 /// Places that a thread reads before it adds the first up.
 constexpr int64_t kAhead = 4;
 /// Places are compared and counted as floats.
