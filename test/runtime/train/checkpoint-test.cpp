@@ -191,8 +191,9 @@ TEST_F(CheckpointTest, FiftyKillsDuringSavesLeaveAWholeOne) {
     newest = info->step;
     ASSERT_TRUE(loadCheckpoint(*found, machine, LoadPart::ParametersAndMoments).ok());
     for (const StateEntry &entry : machine.executable().states)
-      if (entry.role == StateEntry::Role::Parameter || entry.role == StateEntry::Role::Moment)
+      if (entry.role == StateEntry::Role::Parameter || entry.role == StateEntry::Role::Moment) {
         ASSERT_EQ(get(*machine.readState(entry.name), 0), static_cast<double>(newest)) << entry.name;
+      }
   }
   removeLeftovers(folder);
   for (const std::string &name : names())
