@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
 namespace weft::rt {
 namespace {
+
+constexpr size_t kSortedAtOnce = 64;
 
 absl::Status check(std::span<const double> logits, const Sampling &sampling) {
   if (!(sampling.temperature >= 0) || std::isinf(sampling.temperature))
@@ -40,26 +43,46 @@ absl::StatusOr<int32_t> sample(std::span<const double> logits, const Sampling &s
   if (sampling.temperature == 0)
     return *std::min_element(ids.begin(), ids.end(), before);
 
-  std::sort(ids.begin(), ids.end(), before);
-  if (sampling.topK > 0 && sampling.topK < static_cast<int64_t>(ids.size()))
+  // Of a large vocabulary few ids are looked at: only as many as are needed get their order.
+  size_t sorted = 0;
+  auto sortUpTo = [&](size_t count) {
+    if (count <= sorted)
+      return;
+    const size_t end = std::min(std::max({count, 2 * sorted, kSortedAtOnce}), ids.size());
+    std::partial_sort(ids.begin() + static_cast<std::ptrdiff_t>(sorted),
+                      ids.begin() + static_cast<std::ptrdiff_t>(end), ids.end(), before);
+    sorted = end;
+  };
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  auto weight = [&](int32_t id) { return std::exp((logits[id] - largest) / sampling.temperature); };
+  if (sampling.topK > 0 && sampling.topK < static_cast<int64_t>(ids.size())) {
+    sortUpTo(static_cast<size_t>(sampling.topK));
     ids.resize(static_cast<size_t>(sampling.topK));
-  std::vector<double> weights;
+    sorted = ids.size();
+  }
+  double total = 0;
   for (int32_t id : ids)
-    weights.push_back(std::exp((logits[id] - logits[ids[0]]) / sampling.temperature));
+    total += weight(id);
   if (sampling.topP < 1) {
-    const double enough = sampling.topP * std::accumulate(weights.begin(), weights.end(), 0.0);
+    const double enough = sampling.topP * total;
     double reached = 0;
     size_t kept = 0;
-    while (kept < weights.size() && reached < enough)
-      reached += weights[kept++];
-    weights.resize(kept);
+    for (; kept < ids.size() && reached < enough; ++kept) {
+      sortUpTo(kept + 1);
+      reached += weight(ids[kept]);
+    }
+    ids.resize(kept);
+    sorted = kept;
+    total = reached;
   }
-  const double drawn = uniform * std::accumulate(weights.begin(), weights.end(), 0.0);
+  const double drawn = uniform * total;
   double reached = 0;
-  for (size_t i = 0; i < weights.size(); ++i)
-    if ((reached += weights[i]) > drawn)
+  for (size_t i = 0; i < ids.size(); ++i) {
+    sortUpTo(i + 1);
+    if ((reached += weight(ids[i])) > drawn)
       return ids[i];
-  return ids[weights.size() - 1]; // rounding left drawn at the very end
+  }
+  return ids.back(); // rounding left drawn at the very end
 }
 
 } // namespace weft::rt
