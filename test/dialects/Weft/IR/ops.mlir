@@ -227,6 +227,7 @@ func.func @launches(%x : !x) -> !x {
 !fo = tensor<2x3x2x4xf32, #weft.axes<batch, pos, frozen, head>>
 !fl = tensor<2x3x2xf32, #weft.axes<batch, pos, frozen>>
 !fp = tensor<2x3xf32, #weft.axes<frozen, place>>
+!ft = tensor<2x4544xf32, #weft.axes<frozen, cell>>
 !fd = tensor<2x3xi32, #weft.axes<batch, pos>>
 !fs = tensor<2x3x3xf32, #weft.axes<frozen, row, place>>
 
