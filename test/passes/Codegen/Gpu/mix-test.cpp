@@ -59,5 +59,37 @@ TEST(GpuMix, scales) {
   }
 }
 
+// Ends of tiles, documents that share a tile and whose places are the same, windows, shared
+// values, channels that are no multiple of a step. Catches: a diagonal or column of a
+// neighbouring tile, two documents' sums of one place added at once, queries past the end.
+TEST(GpuMix, gradients) {
+  struct Case {
+    int64_t length, channel;
+    bool shared;
+  };
+  for (const Case &c : {Case{1, 8, false}, Case{64, 64, false}, Case{65, 40, true}, Case{200, 72, true}}) {
+    SCOPED_TRACE("length " + std::to_string(c.length));
+    std::string rows = "batch:2 pos:" + std::to_string(c.length) + " ",
+                channel = " head:" + std::to_string(c.channel);
+    std::string v = tensor(rows + (c.shared ? "kv:1" : "kv:2") + channel),
+                y = tensor(rows + "frozen:2" + channel);
+    std::string pattern = tensor("frozen:2 place:" + std::to_string(c.length + 3));
+    std::vector<std::string> arguments{
+        v, pattern, pattern, "tensor<2xi32>", tensor(rows, "i32"), y, tensor(rows + "frozen:2"), y};
+    std::string op = "weft.mix_grad_pattern %a0, %a1, %a2 windows %a3 documents %a4, %a5, %a6, %a7";
+    if (c.shared)
+      op += " kv_of %a8", arguments.push_back("tensor<2xi32>");
+    GpuHarness harness(kernelOf(op, arguments, {pattern, pattern}));
+    harness.fill[3] = [](size_t, size_t i) { return i ? 2147483647.0 : 50.0; };
+    harness.fill[4] = [&c](size_t, size_t i) {
+      size_t place = i % static_cast<size_t>(c.length);
+      return place < 20 ? 0.0 : place < 23 ? 20.0 : place < 130 ? 23.0 : 130.0;
+    };
+    harness.fill[8] = [](size_t, size_t) { return 0.0; };
+    harness.storeHalves({0, 5, 7}, {});
+    harness.check(2e-4);
+  }
+}
+
 } // namespace
 } // namespace weft::test
