@@ -2,7 +2,6 @@
 #include "runtime/cuda/CudaMachine.h"
 
 #include "runtime/core/TensorCheck.h"
-#include "runtime/cpu/CpuMachine.h"
 #include "runtime/cpu/Memory.h"
 
 #include <cstring>
@@ -242,21 +241,6 @@ absl::StatusOr<std::optional<CudaMemory>> cudaMemory(const Machine &machine) {
 std::optional<double> cudaProgramSeconds(const Machine &machine, std::string_view program) {
   const auto *cuda = dynamic_cast<const cuda::CudaMachine *>(&machine);
   return cuda ? cuda->programSeconds(program) : std::nullopt;
-}
-
-absl::Status timeKernels(Machine &machine) {
-  if (auto *cuda = dynamic_cast<cuda::CudaMachine *>(&machine))
-    return cuda->timeKernels();
-  if (Profile *profile = kernelTimes(machine))
-    profile->turnOn();
-  return absl::OkStatus();
-}
-
-Profile *kernelTimes(Machine &machine) {
-  if (auto *cuda = dynamic_cast<cuda::CudaMachine *>(&machine))
-    return &cuda->times();
-  auto *cpu = dynamic_cast<CpuMachine *>(&machine);
-  return cpu ? &cpu->times() : nullptr;
 }
 
 const CudaCounters *cudaCounters(const Machine &machine) {
