@@ -17,7 +17,7 @@ std::string kindOf(const Kernel &kernel) {
   if (kernel.kind == Kernel::Kind::Zero || kernel.kind == Kernel::Kind::Copy)
     return "memory";
   auto named = [&](auto... words) { return (absl::StrContains(kernel.name, words) || ...); };
-  if (named("attend", "pattern"))
+  if (named("attend", "pattern", "mix_"))
     return "attention";
   if (kernel.kind == Kernel::Kind::Gemm || named("contract", "loss_head"))
     return "product";
@@ -73,7 +73,8 @@ std::vector<KernelTime> Profile::times() const {
     if (const Sum &sum = sums[i]; sum.calls)
       list.push_back({kernel.name, kernel.hash, kindOf(kernel), sum.calls,
                       std::chrono::duration<double>(sum.time).count(), sum.bytes,
-                      kernel.flops * static_cast<double>(sum.calls)});
+                      kernel.flops * static_cast<double>(sum.calls) *
+                          (absl::StrContains(kernel.name, "attend") ? pairShare : 1)});
   }
   std::stable_sort(list.begin(), list.end(),
                    [](const KernelTime &a, const KernelTime &b) { return a.seconds > b.seconds; });

@@ -19,7 +19,7 @@ struct KernelTime {
   uint64_t calls = 0;
   double seconds = 0;
   double bytes = 0; // of operands, each counted once a call
-  double flops = 0; // of matrix products, windows not counted
+  double flops = 0; // of matrix products; of attention's, the share of pairs that Profile is told
   /// The larger of bytes and FLOPs a second over its ceiling; 0 without ceilings.
   double share(const Ceilings &ceilings) const;
 };
@@ -56,6 +56,9 @@ public:
   std::string text() const;
 
   Ceilings ceilings;
+  /// Pairs of query and key that heads' windows leave, over those of full attention:
+  /// windows are data, so that a kernel's own FLOPs are those without them.
+  double pairShare = 1;
 
 private:
   struct Sum {

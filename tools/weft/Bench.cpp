@@ -127,6 +127,7 @@ absl::Status prepare(Bench &bench) {
   options = shapesOf(*bench.program->recipe);
   options.batch = flags.batch > 0 ? int64_t(flags.batch) : options.batch;
   options.positions = flags.positions > 0 ? int64_t(flags.positions) : options.positions;
+  bench.program->recipe->positions = options.positions; // shares of windows are of this length
   options.programs = flags.wholeSteps() ? std::vector<std::string>{"micro", "update"}
                                         : std::vector<std::string>{flags.program};
   bench.chooses = flags.wholeSteps() && choosesWindows(*bench.program);
@@ -262,6 +263,8 @@ absl::Status benchSteps(Bench &bench) {
   std::string more;
   if (bench.windows) {
     addWindows(*result, *bench.windows, run);
+    if (rt::Profile *profile = bench.flags.kernels ? rt::kernelTimes(*bench.machine) : nullptr)
+      profile->pairShare = bench.windows->pairs();
     more += llvm::formatv("windows: ACR {0:F3}, pairs {1:F3}, executed pairs {2:F3} of full attention\n",
                           bench.windows->acr(), bench.windows->pairs(), bench.windows->executedShare());
   }
