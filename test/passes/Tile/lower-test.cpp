@@ -28,8 +28,9 @@ TEST(Lower, Product) {
   EXPECT_EQ(count(ptx, "cp.async.bulk.tensor.2d"), 2);
   EXPECT_EQ(count(ptx, "st.global"), 32); // 128 / 8 pairs of f32, two rows
   // Both operands: swizzle 128, 1024 bytes between groups of 8 rows, leading offset unused (1).
-  // Catches a wrong mode, stride or field: 1 << 62 | (1024 >> 4) << 32 | (16 >> 4) << 16.
-  EXPECT_GE(count(ptx, std::to_string(0x4000004000010000)), 1);
+  // Catches a wrong mode, stride or field: 1 << 62 | (1024 >> 4) << 32, and (16 >> 4) << 16 in the low word.
+  EXPECT_GE(count(ptx, std::to_string(0x4000004000000000)), 1);
+  EXPECT_GE(count(ptx, ", 65536;"), 2);
   EXPECT_EQ(count(ptx, ".param .align 64 .b8"), 2);
   EXPECT_EQ(count(ptx, ".reqntid 128"), 1);
   EXPECT_EQ(count(ptx, ".local"), 0);
