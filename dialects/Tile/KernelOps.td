@@ -92,8 +92,9 @@ def Tile_SpecializeOp : Tile_Op<"specialize", [SingleBlockImplicitTerminator<"En
   let description = [{
     `tile.specialize producer 24 { ... } consumers 240 { ... }`: registers a thread
     in each role (setmaxnreg). Constraints: the kernel has at least two warpgroups
-    (C1); registers are a multiple of 8 from 24 to 256 (C2) and those of all threads
-    fit 65,536 (C3).
+    (C1); registers are a multiple of 8 from 24 to 256 (C2) and together no more than
+    the CTA starts with, 65,536 over its threads rounded down to 8 (C3): a role that
+    asks for more waits for ever.
   }];
   let arguments = (ins I64Attr:$producer_registers, I64Attr:$consumer_registers);
   let regions = (region SizedRegion<1>:$producer, SizedRegion<1>:$consumers);
