@@ -90,7 +90,7 @@ absl::StatusOr<uint64_t> CudaMachine::takeOff(Prepared *prepared, uint64_t begin
 }
 
 /// After an error: calls that were put on the stream before it still use the memory.
-absl::Status CudaMachine::abandon(absl::Status why) {
+absl::Status CudaMachine::abandon(const absl::Status &why) {
   absl::Status waited = gpu->wait("waiting after an error");
   return why.ok() ? waited : why;
 }

@@ -111,7 +111,7 @@ private:
   bool isPreparedFrom(const StateEntry &entry) const;
   absl::StatusOr<uint64_t> takeOff(Prepared *prepared, uint64_t begin, uint64_t bytes,
                                    std::span<Tensor> results);
-  absl::Status abandon(absl::Status why);
+  absl::Status abandon(const absl::Status &why);
   std::string namesUnderWay() const;
   absl::Status writeLater(const StateEntry &entry, const Tensor &value);
   absl::StatusOr<const StateEntry *> stateOf(std::string_view name) const;

@@ -128,7 +128,8 @@ absl::Status writeWeights(const std::string &path, const std::string &checkpoint
   return rt::writeSafetensors(path, std::move(tensors), value, {{"format", "pt"}});
 }
 
-absl::Status writeConfig(const std::string &folder, const lang::WeightTable &table, const lang::Model &model) {
+absl::Status writeConfig(const std::string &folder, const lang::WeightTable &table,
+                         const lang::Model &model) {
   if (table.sizesFile.empty())
     return absl::OkStatus();
   const lang::Bindings names = model.bindings();

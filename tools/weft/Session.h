@@ -38,9 +38,9 @@ struct Request {
   int threads = 0;                 // 0: all cores
   bool needsRecipe = false;
   bool recipeIfAny = false; // uses a recipe where there is one
-  bool fromRun = false; // the text was written by a run, whose length came from its flags
-  bool quiet = false;   // no warnings: they were printed for this text
-  bool profile = false; // the machine times each kernel by itself
+  bool fromRun = false;     // the text was written by a run, whose length came from its flags
+  bool quiet = false;       // no warnings: they were printed for this text
+  bool profile = false;     // the machine times each kernel by itself
 };
 
 /// FILE.weft or FILE.weft:MODEL into `request`.

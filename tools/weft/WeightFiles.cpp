@@ -183,8 +183,7 @@ absl::Status WeightFiles::compare() {
                  near.empty() ? "" : absl::StrCat("; it has ", near, ", which the table does not know"));
   }
   if (!unknown.empty())
-    return fault("the table does not know", unknown,
-                 "; the table can `ignore` what the model does not need");
+    return fault("the table does not know", unknown, "; the table can `ignore` what the model does not need");
   if (!shapes.empty())
     return fault("other shapes:", shapes, "");
   if (!types.empty())

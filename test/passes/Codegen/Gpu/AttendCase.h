@@ -35,7 +35,7 @@ struct AttendCase {
 
 /// Row-major, as the kernels' operands are.
 struct AttendNumbers {
-  std::vector<double> q, k, v, dout;   // representable in bf16
+  std::vector<double> q, k, v, dout;            // representable in bf16
   std::vector<double> out, lse, entropy, delta; // float64 loops
   std::vector<double> dq, dk, dv;
   /// The same where probabilities, their slopes and results are rounded to bf16:
