@@ -113,6 +113,13 @@ void Emitter::elect(bool ofCta, function_ref<void()> body) {
   body();
 }
 
+void Emitter::role(Region &region, function_ref<void()> body) {
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&region);
+  body();
+  EndOp::create(b, loc);
+}
+
 Value Emitter::mapOver(Type result, ValueRange inputs, bool coordinates, Element f) {
   auto map = MapOp::create(b, loc, TypeRange{result}, inputs, coordinates);
   OpBuilder::InsertionGuard guard(b);

@@ -68,6 +68,8 @@ public:
   Values when(mlir::Value condition, llvm::function_ref<Values()> body, mlir::ValueRange otherwise);
   /// One thread of the warpgroup; with `ofCta` one of the CTA.
   void elect(bool ofCta, llvm::function_ref<void()> body);
+  /// What the warpgroups of one role do.
+  void role(mlir::Region &region, llvm::function_ref<void()> body);
 
   // Fragments. `f` gets one scalar an input, then with coordinates row and column.
   using Element = llvm::function_ref<mlir::Value(mlir::ValueRange)>;

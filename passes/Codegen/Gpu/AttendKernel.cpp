@@ -484,14 +484,8 @@ AttendTile AttendKernel::build() {
   auto work = [&](const Item &item, Value number) { return consume(item, number); };
   if (tiling.producer) {
     auto roles = tile::SpecializeOp::create(e.b, e.loc, tiling.producerRegisters, tiling.registers);
-    auto fill = [&](Region &region, function_ref<void()> inside) {
-      OpBuilder::InsertionGuard guard(e.b);
-      e.b.createBlock(&region);
-      inside();
-      tile::EndOp::create(e.b, e.loc);
-    };
-    fill(roles.getProducer(), [&] { produce(); });
-    fill(roles.getConsumers(), [&] {
+    e.role(roles.getProducer(), [&] { produce(); });
+    e.role(roles.getConsumers(), [&] {
       group = e.add(self, -1);
       if (tiling.turns) // the last one gives the first its first turn
         e.when(e.same(group, e.number(tiling.groups - 1)), [&] { passTurn(); });

@@ -6,11 +6,33 @@
 using namespace mlir;
 
 namespace weft {
+
+int OperandNumbers::argument(Value value) {
+  if (!value)
+    return -1;
+  if (auto convert = value.getDefiningOp<ConvertOp>())
+    value = convert.getX();
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument ? static_cast<int>(argument.getArgNumber()) : -1;
+}
+
+int OperandNumbers::result(Value value) {
+  Operation *yield = kernel.getBody().front().getTerminator();
+  for (OpOperand &operand : yield->getOpOperands()) {
+    Value given = operand.get();
+    if (auto convert = given.getDefiningOp<ConvertOp>())
+      given = convert.getX();
+    if (given == value)
+      return static_cast<int>(kernel.getArgumentTypes().size() + operand.getOperandNumber());
+  }
+  return -1;
+}
+
 namespace {
 
-class Reader {
+class Reader : OperandNumbers {
 public:
-  Reader(KernelOp kernel, std::string &why) : kernel(kernel), why(why) {}
+  Reader(KernelOp kernel, std::string &why) : OperandNumbers(kernel), why(why) {}
 
   std::optional<AttendProblem> read();
 
@@ -20,10 +42,6 @@ private:
     return false;
   }
   Operation *onlyOp();
-  /// The argument that `value` is, but for its storage.
-  int argument(Value value);
-  /// The result that `value` becomes, but for its storage.
-  int result(Value value);
   template <class Op> void readInputs(Op op);
   void readOp(AttendOp op);
   void readOp(AttendGradQueryOp op);
@@ -31,7 +49,6 @@ private:
   bool checkSizes(Value q, Value k, Value v);
   bool checkStorage();
 
-  KernelOp kernel;
   std::string &why;
   AttendProblem p;
 };
@@ -46,27 +63,6 @@ Operation *Reader::onlyOp() {
     found = &op;
   }
   return found;
-}
-
-int Reader::argument(Value value) {
-  if (!value)
-    return -1;
-  if (auto convert = value.getDefiningOp<ConvertOp>())
-    value = convert.getX();
-  auto argument = dyn_cast<BlockArgument>(value);
-  return argument ? static_cast<int>(argument.getArgNumber()) : -1;
-}
-
-int Reader::result(Value value) {
-  Operation *yield = kernel.getBody().front().getTerminator();
-  for (OpOperand &operand : yield->getOpOperands()) {
-    Value given = operand.get();
-    if (auto convert = given.getDefiningOp<ConvertOp>())
-      given = convert.getX();
-    if (given == value)
-      return static_cast<int>(kernel.getArgumentTypes().size() + operand.getOperandNumber());
-  }
-  return -1;
 }
 
 Axes middleAxes(Value value) {

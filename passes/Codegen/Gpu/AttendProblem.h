@@ -33,6 +33,20 @@ struct AttendProblem {
   int64_t itemHeads() const { return pass == AttendPass::KeyValue ? kvHeads : heads; }
 };
 
+/// Numbers of a kernel's operands (arguments, then results), -1 where there is none.
+class OperandNumbers {
+public:
+  explicit OperandNumbers(KernelOp kernel) : kernel(kernel) {}
+
+protected:
+  /// The argument that `value` is, but for its storage.
+  int argument(mlir::Value value);
+  /// The result that `value` becomes, but for its storage.
+  int result(mlir::Value value);
+
+  KernelOp kernel;
+};
+
 /// Reads `kernel`; where the fast kernels don't do it, none, and `why` says why not.
 std::optional<AttendProblem> readAttend(KernelOp kernel, const GpuTarget &target, std::string &why);
 

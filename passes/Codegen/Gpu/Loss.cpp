@@ -16,6 +16,25 @@
 using namespace mlir;
 
 namespace weft {
+
+SmallVector<Value> overVectors(Block &block, Value count, ValueRange start,
+                               function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  Emitter &e = block.e;
+  auto loop = scf::ForOp::create(e.b, e.loc, block.thread, count, e.number(block.threads), start);
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(loop.getBody());
+  auto next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  if (!start.empty())
+    scf::YieldOp::create(e.b, e.loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void overVectors(Block &block, Value count, function_ref<void(Value)> body) {
+  overVectors(block, count, {}, [&](Value v, ValueRange) {
+    body(v);
+    return SmallVector<Value>{};
+  });
+}
 namespace {
 
 using Predicate = arith::CmpIPredicate;
@@ -36,8 +55,6 @@ public:
   void clearPadding(Value to);
 
 private:
-  void overVectors(function_ref<void(Value)> body);
-  SmallVector<Value> overVectors(ValueRange start, function_ref<SmallVector<Value>(Value, ValueRange)> body);
   /// Elements of vector `v` as the threads see them; `outside` where there are none.
   Value load(Value v, double outside);
   void store(Value v, Value to, function_ref<Value(Value)> make);
@@ -110,40 +127,23 @@ void LossRow::store(Value v, Value to, function_ref<Value(Value)> make) {
       });
 }
 
-SmallVector<Value> LossRow::overVectors(ValueRange start,
-                                        function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  auto loop = scf::ForOp::create(e.b, e.loc, block.thread, vectors(), e.number(kThreads), start);
-  OpBuilder::InsertionGuard guard(e.b);
-  e.b.setInsertionPointToStart(loop.getBody());
-  auto next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!start.empty())
-    scf::YieldOp::create(e.b, e.loc, next);
-  return SmallVector<Value>(loop.getResults());
-}
-
-void LossRow::overVectors(function_ref<void(Value)> body) {
-  overVectors({}, [&](Value v, ValueRange) {
-    body(v);
-    return SmallVector<Value>{};
-  });
-}
-
 Value LossRow::loss() {
   constexpr double kLow = -std::numeric_limits<double>::infinity();
   Value low = e.constant(e.f32, kLow), none = e.constant(e.f32, 0);
   // One reading: the largest so far, and the sum of powers over it (arXiv:1805.02867).
-  auto sums = overVectors({low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
-    Value x = load(v, kLow);
-    Value most = e.larger(e.largestOf(x), in[0]);
-    // All of what was seen may be -inf: nothing is subtracted then.
-    Value shift = e.select(e.less(low, most), most, none);
-    Value power = e.sumOf(emitExp(e, e.sub(x, e.splat(shift))));
-    Value sum = e.fma(in[1], emitExp(e, e.sub(in[0], shift)), power);
-    Value plain = in[2];
-    if (terms.smoothing != 0)
-      plain = e.add(plain, e.sumOf(e.select(insideMask(v), x, e.constant(e.floats, 0))));
-    return {most, sum, plain};
-  });
+  auto sums =
+      overVectors(block, vectors(), {low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
+        Value x = load(v, kLow);
+        Value most = e.larger(e.largestOf(x), in[0]);
+        // All of what was seen may be -inf: nothing is subtracted then.
+        Value shift = e.select(e.less(low, most), most, none);
+        Value power = e.sumOf(emitExp(e, e.sub(x, e.splat(shift))));
+        Value sum = e.fma(in[1], emitExp(e, e.sub(in[0], shift)), power);
+        Value plain = in[2];
+        if (terms.smoothing != 0)
+          plain = e.add(plain, e.sumOf(e.select(insideMask(v), x, e.constant(e.floats, 0))));
+        return {most, sum, plain};
+      });
   Value most = block.overBlock(sums[0], true);
   Value shift = e.select(e.less(low, most), most, none);
   Value scaled = e.mul(sums[1], emitExp(e, e.sub(sums[0], shift)));
@@ -168,7 +168,7 @@ void LossRow::gradient(Value to) {
   Value hit = e.splat(e.mul(weight, number(1 - terms.smoothing)));
   // The target's logit was read by all before any is overwritten.
   block.barrier();
-  overVectors([&](Value v) {
+  overVectors(block, vectors(), [&](Value v) {
     store(v, to, [&](Value x) {
       Value share = e.mul(scale, emitExp(e, e.sub(x, shift)));
       if (terms.smoothing != 0)
@@ -191,7 +191,8 @@ void LossRow::clearPadding(Value to) {
 }
 
 void LossRow::zero(Value to) {
-  overVectors([&](Value v) { store(v, to, [&](Value) { return e.constant(e.floats, 0); }); });
+  overVectors(block, vectors(),
+              [&](Value v) { store(v, to, [&](Value) { return e.constant(e.floats, 0); }); });
 }
 
 } // namespace

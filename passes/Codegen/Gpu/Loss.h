@@ -24,6 +24,12 @@ struct LossTerms {
 /// Elements of logits in 16 bytes.
 int64_t logitsInVector(const BareKernel &bare, mlir::Value logits);
 
+/// `body` for each of `count` vectors that is this thread's; the threads take turns.
+llvm::SmallVector<mlir::Value>
+overVectors(Block &block, mlir::Value count, mlir::ValueRange start,
+            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+void overVectors(Block &block, mlir::Value count, llvm::function_ref<void(mlir::Value)> body);
+
 /// Losses and gradients of rows that a block's shared memory holds, each read once;
 /// none where it does not, or where rows do not start at multiples of 16 bytes.
 /// Operands as those of CrossEntropyGradOp.

@@ -28,8 +28,7 @@ public:
   void run();
 
 private:
-  void overVectors(function_ref<void(Value)> body);
-  SmallVector<Value> overVectors(ValueRange start, function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  Value vectors() { return e.number(terms.width / lanes); }
   void fetch(Value number, Value slot);
   void row(Value number);
   void hidePadding();
@@ -50,29 +49,10 @@ private:
   Value weight, lse, plain;
 };
 
-SmallVector<Value> HeldLoss::overVectors(ValueRange start,
-                                         function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  auto loop = scf::ForOp::create(e.b, e.loc, block.thread, e.number(terms.width / lanes),
-                                 e.number(block.threads), start);
-  OpBuilder::InsertionGuard guard(e.b);
-  e.b.setInsertionPointToStart(loop.getBody());
-  auto next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!start.empty())
-    scf::YieldOp::create(e.b, e.loc, next);
-  return SmallVector<Value>(loop.getResults());
-}
-
-void HeldLoss::overVectors(function_ref<void(Value)> body) {
-  overVectors({}, [&](Value v, ValueRange) {
-    body(v);
-    return SmallVector<Value>{};
-  });
-}
-
 /// Starts to copy row `number` to `slot`.
 void HeldLoss::fetch(Value number, Value slot) {
   Value from = e.at(base, e.muli(number, terms.width));
-  overVectors([&](Value v) {
+  overVectors(block, vectors(), [&](Value v) {
     Value place = e.muli(v, lanes);
     block.copy(e.at(from, place), e.at(slot, place));
   });
@@ -82,15 +62,16 @@ void HeldLoss::fetch(Value number, Value slot) {
 void HeldLoss::reduce() {
   Value low = number(kLow), none = number(0);
   // One reading: the largest so far, and the sum of powers over it (arXiv:1805.02867).
-  auto sums = overVectors({low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
-    Value x = load(v);
-    Value most = e.larger(e.largestOf(x), in[0]);
-    // All of what was seen may be -inf: nothing is subtracted then.
-    Value shift = e.select(e.less(low, most), most, none);
-    Value power = e.sumOf(emitExp(e, e.sub(x, e.splat(shift))));
-    Value sum = e.fma(in[1], emitExp(e, e.sub(in[0], shift)), power);
-    return {most, sum, terms.smoothing != 0 ? e.add(in[2], e.sumOf(x)) : in[2]};
-  });
+  auto sums =
+      overVectors(block, vectors(), {low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
+        Value x = load(v);
+        Value most = e.larger(e.largestOf(x), in[0]);
+        // All of what was seen may be -inf: nothing is subtracted then.
+        Value shift = e.select(e.less(low, most), most, none);
+        Value power = e.sumOf(emitExp(e, e.sub(x, e.splat(shift))));
+        Value sum = e.fma(in[1], emitExp(e, e.sub(in[0], shift)), power);
+        return {most, sum, terms.smoothing != 0 ? e.add(in[2], e.sumOf(x)) : in[2]};
+      });
   // Largest and sum of 32 neighbours.
   auto together = [&](Value most, Value sum) -> std::pair<Value, Value> {
     Value all = block.overLanes(most, Block::kWarp, true);
@@ -120,7 +101,7 @@ void HeldLoss::writeGradient(Value row, Value target) {
     Value value = e.mul(wide(scale), emitExp(e, e.sub(x, wide(lse))));
     return terms.smoothing != 0 ? e.sub(value, wide(even)) : value;
   };
-  overVectors([&](Value v) { e.store(share(load(v)), e.at(out, e.muli(v, lanes)), 16); });
+  overVectors(block, vectors(), [&](Value v) { e.store(share(load(v)), e.at(out, e.muli(v, lanes)), 16); });
   // Once more the target's element, by the thread that wrote it.
   Value owner = e.remi(e.divi(target, lanes), block.threads);
   e.when(e.compare(Predicate::eq, owner, block.thread), [&] {
@@ -165,7 +146,8 @@ void HeldLoss::row(Value row) {
         e.when(e.compare(Predicate::eq, block.thread, e.number(0)),
                [&] { e.store(number(0), block.result(1), row); });
         Value out = e.at(to, e.muli(row, terms.width));
-        overVectors([&](Value v) { e.store(e.constant(e.floats, 0), e.at(out, e.muli(v, lanes)), 16); });
+        overVectors(block, vectors(),
+                    [&](Value v) { e.store(e.constant(e.floats, 0), e.at(out, e.muli(v, lanes)), 16); });
       });
 }
 

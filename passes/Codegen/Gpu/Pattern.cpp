@@ -1,4 +1,5 @@
 //===- Pattern.cpp - One kernel of fixed patterns, read for the GPU -------===//
+#include "passes/Codegen/Gpu/AttendProblem.h"
 #include "passes/Codegen/Gpu/PatternKernel.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -9,21 +10,16 @@ using namespace mlir;
 namespace weft {
 namespace {
 
-class Reader {
+class Reader : OperandNumbers {
 public:
-  explicit Reader(KernelOp kernel) : kernel(kernel) {}
+  explicit Reader(KernelOp kernel) : OperandNumbers(kernel) {}
   std::optional<PatternProblem> read(std::string &why);
 
 private:
   MixProductOp onlyOp();
-  /// The argument that `value` is, but for its storage.
-  int argument(Value value);
-  /// The result that `value` becomes, but for its storage.
-  int result(Value value);
   std::string problemOf();
   RankedTensorType typeOf(int operand) { return p.types[static_cast<size_t>(operand)]; }
 
-  KernelOp kernel;
   PatternProblem p;
 };
 
@@ -37,26 +33,6 @@ MixProductOp Reader::onlyOp() {
     found = cast<MixProductOp>(op);
   }
   return found;
-}
-
-int Reader::argument(Value value) {
-  if (!value)
-    return -1;
-  if (auto convert = value.getDefiningOp<ConvertOp>())
-    value = convert.getX();
-  auto argument = dyn_cast<BlockArgument>(value);
-  return argument ? static_cast<int>(argument.getArgNumber()) : -1;
-}
-
-int Reader::result(Value value) {
-  for (OpOperand &operand : kernel.getBody().front().getTerminator()->getOpOperands()) {
-    Value given = operand.get();
-    if (auto convert = given.getDefiningOp<ConvertOp>())
-      given = convert.getX();
-    if (value && given == value)
-      return static_cast<int>(kernel.getArgumentTypes().size() + operand.getOperandNumber());
-  }
-  return -1;
 }
 
 std::string Reader::problemOf() {

@@ -258,14 +258,8 @@ AttendTile PatternKernel::build() {
   initialiseBarriers();
   Value self = tile::WarpgroupOp::create(e.b, e.loc, e.i32);
   auto roles = tile::SpecializeOp::create(e.b, e.loc, kProducerRegisters, kRegisters);
-  auto fill = [&](Region &region, function_ref<void()> inside) {
-    OpBuilder::InsertionGuard guard(e.b);
-    e.b.createBlock(&region);
-    inside();
-    tile::EndOp::create(e.b, e.loc);
-  };
-  fill(roles.getProducer(), [&] { produce(); });
-  fill(roles.getConsumers(), [&] {
+  e.role(roles.getProducer(), [&] { produce(); });
+  e.role(roles.getConsumers(), [&] {
     group = e.add(self, -1);
     forEachItem([&](const Item &item, Value number) { return consume(item, number); });
   });
