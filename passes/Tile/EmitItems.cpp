@@ -38,12 +38,14 @@ void KernelEmitter::emit(WriteOp op) {
            {});
 }
 
-/// From lane 0, so that ptxas knows it is the same in a warp.
+/// Lane 0 reads for its warp: ptxas knows then that the number is the same in a warp, and who
+/// reads is who arrives afterwards, which is all the order that racecheck knows of.
 void KernelEmitter::emit(ReadOp op) {
   Type type = builder.getI32Type();
-  Value number =
-      assembly("ld.shared.b32 $0, [$1];", "=r,r", {cellAddress(op.getCells(), op.getIndex())}, {type})
-          .front();
+  Value number = assembly("{ .reg .pred first; setp.eq.s32 first, $2, 0; mov.b32 $0, 0; "
+                          "@first ld.shared.b32 $0, [$1]; }",
+                          "=&r,r,r", {cellAddress(op.getCells(), op.getIndex()), lane}, {type})
+                     .front();
   set(op, {NVVM::ShflOp::create(builder, loc, type, i32(-1), number, i32(0), i32(31), NVVM::ShflKind::idx,
                                 UnitAttr())});
 }

@@ -31,7 +31,7 @@ tile.kernel @rows(%x: !tile.global<f32>, %y: !tile.global<f32>) threads 128 shar
 // ITEMS: %[[COUNTER:.*]] = llvm.mlir.addressof @next_item_items
 // ITEMS: %[[NUMBER:.*]] = llvm.atomicrmw uinc_wrap %[[COUNTER]], %[[LARGEST]] syncscope("device") monotonic
 // ITEMS: st.shared.b32 {{.*}}%[[NUMBER]]
-// ITEMS: ld.shared.b32
+// ITEMS: @first ld.shared.b32
 // ITEMS: nvvm.shfl.sync {{.*}}idx
 tile.kernel @items(%x: !tile.global<i32>) threads 128 shared 1024 items 12 {
   %c0 = arith.constant 0 : i32
