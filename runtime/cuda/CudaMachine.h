@@ -35,6 +35,8 @@ public:
   absl::Status wait(uint64_t number) override;
   absl::StatusOr<Tensor> readState(std::string_view name) const override;
   absl::Status writeState(std::string_view name, const Tensor &value) override;
+  /// As copyStateOnDevice, of an entry that both have.
+  absl::StatusOr<bool> takeState(const CudaMachine *from, std::string_view name);
   const CudaCounters &counters() const { return gpu->counters; }
   absl::StatusOr<CudaMemory> memory() const;
   Profile &times() { return profile; }
@@ -78,6 +80,7 @@ private:
   CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu);
   // Loading (CudaPrepare.cpp).
   absl::Status load();
+  absl::Status tuneProducts();
   void placePorts();
   uint64_t scratchBytes() const;
   uint64_t workspaceBytes() const;

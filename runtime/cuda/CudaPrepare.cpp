@@ -6,6 +6,7 @@
 #include "runtime/cuda/TensorMaps.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 
@@ -74,13 +75,20 @@ absl::Status CudaMachine::load() {
     if (absl::Status status = prepare(prepared); !status.ok())
       return status;
   if (tunesProducts())
-    if (absl::Status status = products.tune(arena, exe.arenaBytes); !status.ok())
+    if (absl::Status status = tuneProducts(); !status.ok())
       return status;
   if (auto found = programs.find("prepare"); found != programs.end())
     preparation = &found->second;
   for (size_t i = 0; i < exe.states.size(); ++i)
     stateNumbers.emplace(exe.states[i].name, i);
   return profile.on() ? timeKernels() : absl::OkStatus();
+}
+
+absl::Status CudaMachine::tuneProducts() {
+  absl::StatusOr<std::string> remark = products.tune(arena, exe.arenaBytes, options.cacheFolder);
+  if (remark.ok() && !remark->empty())
+    std::fprintf(stderr, "remark: %s\n", remark->c_str());
+  return remark.status();
 }
 
 void CudaMachine::placePorts() {

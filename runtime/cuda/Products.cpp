@@ -21,6 +21,7 @@ absl::StatusOr<LtLibrary> loadLt() {
   bind("cublasLtCreate", lt.create);
   bind("cublasLtDestroy", lt.destroy);
   bind("cublasLtGetStatusName", lt.statusName);
+  bind("cublasLtGetVersion", lt.version);
   bind("cublasLtMatmulDescCreate", lt.productCreate);
   bind("cublasLtMatmulDescDestroy", lt.productDestroy);
   bind("cublasLtMatmulDescSetAttribute", lt.productSet);
@@ -189,7 +190,7 @@ int Products::choose(Prepared &prepared) {
       known.erase(entry);
       return status;
     }
-  prepared.proposals = &entry->second;
+  prepared.proposals = &entry->second, prepared.problem = &entry->first;
   prepared.algorithm = entry->second[0].algorithm;
   prepared.workspaceBytes = entry->second[0].workspaceBytes;
   return 0;

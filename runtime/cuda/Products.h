@@ -10,9 +10,11 @@
 #include "runtime/cuda/Gpu.h"
 
 #include <map>
+#include <optional>
 
 namespace weft::rt::cuda {
 
+class Choices;
 class Tuner;
 
 /// cuBLASLt's functions, named as they are without the prefix.
@@ -20,6 +22,7 @@ struct LtLibrary {
   int (*create)(LtHandle *handle);
   int (*destroy)(LtHandle handle);
   const char *(*statusName)(int status);
+  size_t (*version)();
   int (*productCreate)(LtProduct *product, int computeType, int scaleType);
   int (*productDestroy)(LtProduct product);
   int (*productSet)(LtProduct product, LtProductAttribute attribute, const void *value, size_t bytes);
@@ -46,6 +49,7 @@ absl::StatusOr<const LtLibrary *> ltLibrary();
 class Products {
 public:
   static constexpr uint64_t kWorkspaceBytes = 32 << 20;
+  static constexpr double kLargeOperations = 4e9;
 
   explicit Products(Gpu &gpu) : gpu(gpu) {}
   ~Products();
@@ -60,8 +64,11 @@ public:
   absl::StatusOr<size_t> prepare(const Kernel &kernel, const std::vector<DevicePointer> &operands);
   /// Takes the fastest of what cuBLASLt proposes for each large product, of those
   /// that give the first proposal's bits (Tune.cpp). `memory` holds nothing; large
-  /// is what takes `operations` or more: below that a launch costs as much.
-  absl::Status tune(DevicePointer memory, uint64_t bytes, double operations = 4e9);
+  /// is what takes `operations` or more: below that a launch costs as much. What was
+  /// found is kept in `folder` (Choices.h) and not timed again. Answers a remark on
+  /// what is kept there, or nothing.
+  absl::StatusOr<std::string> tune(DevicePointer memory, uint64_t bytes, const std::string &folder,
+                                   double operations = kLargeOperations);
   /// Starts it on the stream. Errors: Internal.
   absl::Status launch(size_t number, std::string_view name);
 
@@ -76,11 +83,14 @@ private:
     Gemm gemm;
     DevicePointer auxiliary = 0;
     const std::vector<LtHeuristic> *proposals = nullptr;
+    const std::string *problem = nullptr; // their key
   };
   int describe(Prepared &prepared) const;
   int choose(Prepared &prepared);
   int propose(const Prepared &prepared, std::vector<LtHeuristic> &proposals) const;
-  absl::StatusOr<LtHeuristic> fastest(Tuner &tuner, const Prepared &prepared);
+  std::string identity() const;
+  absl::Status tune(Tuner &tuner, Choices &choices, double operations);
+  absl::StatusOr<std::optional<size_t>> fastest(Tuner &tuner, const Prepared &prepared);
   absl::Status submit(const Prepared &prepared, std::string_view name);
 
   Gpu &gpu;

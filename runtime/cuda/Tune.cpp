@@ -4,15 +4,16 @@
 // once, on numbers of no meaning, and the fastest is taken of those whose result has
 // the bits of the first proposal's: a choice, which noise in times may turn, changes
 // no result. Algorithms that split the sum elsewhere give other bits and drop out.
+// Choices are kept on disk (Choices.h).
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/cuda/Products.h"
 
 #include "runtime/core/ExecutableCheck.h"
 #include "runtime/core/Philox.h"
+#include "runtime/cuda/Choices.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <map>
 #include <optional>
@@ -182,22 +183,25 @@ absl::StatusOr<bool> Tuner::differ(DevicePointer a, DevicePointer b, uint64_t by
   return found != 0;
 }
 
+/// The fastest of the proposals whose result has the first one's bits, by number; none
+/// where nothing could be timed.
 /// Operands of one product: left, right, added, out, out of the first proposal.
-absl::StatusOr<LtHeuristic> Products::fastest(Tuner &tuner, const Prepared &prepared) {
+absl::StatusOr<std::optional<size_t>> Products::fastest(Tuner &tuner, const Prepared &prepared) {
   const std::vector<LtHeuristic> &proposals = *prepared.proposals;
-  std::array<uint64_t, 3> bytes{*gemmOperandBytes(prepared.gemm, 1), *gemmOperandBytes(prepared.gemm, 0),
-                                *gemmOperandBytes(prepared.gemm, 2)};
-  auto places = tuner.place({bytes[0], bytes[1], bytes[2], bytes[2], bytes[2], bytes[2]});
+  std::vector<uint64_t> bytes;
+  for (int operand : {1, 0, 2, 2, 2, 2})
+    bytes.push_back(gemmOperandBytes(prepared.gemm, operand).value_or(UINT64_MAX / 16));
+  auto places = tuner.place(bytes);
   if (!places)
-    return proposals[0];
+    return std::nullopt;
   DevicePointer left = (*places)[0], right = (*places)[1], added = (*places)[2], reference = (*places)[4];
-  absl::Status status = tuner.fill(left, places->back() + bytes[2] - left);
+  absl::Status status = tuner.fill(left, places->back() + bytes.back() - left);
   bool auxiliary = prepared.gemm.epilogue != Gemm::Epilogue::None;
   auto readAt = [&](DevicePointer address) {
     return auxiliary ? lt->productSet(prepared.product, kLtAuxPointer, &address, sizeof(address)) : 0;
   };
   if (readAt((*places)[5]))
-    return proposals[0];
+    return std::nullopt;
   absl::Cleanup restore = [&] { readAt(prepared.auxiliary); };
   Prepared trial = prepared;
   trial.left = left, trial.right = right, trial.added = added;
@@ -220,7 +224,7 @@ absl::StatusOr<LtHeuristic> Products::fastest(Tuner &tuner, const Prepared &prep
     times.emplace_back(*time, i);
   }
   if (times.empty() || times[0].second != 0)
-    return proposals[0];
+    return std::nullopt;
   double bound = kFaster * times[0].first;
   std::sort(times.begin(), times.end());
   for (auto [time, number] : times) {
@@ -228,38 +232,60 @@ absl::StatusOr<LtHeuristic> Products::fastest(Tuner &tuner, const Prepared &prep
       break;
     if (status = run(proposals[number], (*places)[3]); !status.ok())
       return status;
-    absl::StatusOr<bool> differ = tuner.differ((*places)[3], reference, bytes[2]);
+    absl::StatusOr<bool> differ = tuner.differ((*places)[3], reference, bytes.back());
     if (!differ.ok())
       return differ.status();
     if (!*differ)
-      return proposals[number];
+      return number;
   }
-  return proposals[0];
+  return 0;
 }
 
-absl::Status Products::tune(DevicePointer memory, uint64_t bytes, double operations) {
-  if (bytes < 2 * kPatternBytes)
-    return absl::OkStatus();
-  Tuner tuner(gpu, memory, bytes);
-  std::map<const std::vector<LtHeuristic> *, LtHeuristic> chosen; // one list of proposals a kind of product
+/// What a choice depends on besides the product.
+std::string Products::identity() const {
+  return absl::StrCat(gpu.facts.name, ", ", gpu.facts.chip, ", ", gpu.facts.multiprocessors,
+                      " multiprocessors, driver ", gpu.driver.version, ", cuBLASLt ", lt->version());
+}
+
+absl::Status Products::tune(Tuner &tuner, Choices &choices, double operations) {
+  bool isOpen = false;
+  std::map<const std::string *, size_t> chosen; // by problem
   for (Prepared &prepared : products) {
     const Gemm &gemm = prepared.gemm;
     double work = 2.0 * static_cast<double>(gemm.m * gemm.n) * static_cast<double>(gemm.k * gemm.batch);
     if (work < operations || prepared.proposals->size() < 2)
       continue;
-    auto [entry, isNew] = chosen.try_emplace(prepared.proposals);
-    if (isNew) {
-      if (chosen.size() == 1)
-        if (absl::Status status = tuner.open(); !status.ok())
-          return status;
-      absl::StatusOr<LtHeuristic> best = fastest(tuner, prepared);
+    auto [entry, isNew] = chosen.try_emplace(prepared.problem, 0);
+    std::optional<size_t> kept =
+        isNew ? choices.find(*prepared.problem, *prepared.proposals) : std::optional(entry->second);
+    if (!kept) {
+      if (absl::Status status = isOpen ? absl::OkStatus() : tuner.open(); !status.ok())
+        return status;
+      isOpen = true;
+      absl::StatusOr<std::optional<size_t>> best = fastest(tuner, prepared);
       if (!best.ok())
         return best.status();
-      entry->second = *best;
+      if (best->has_value())
+        choices.keep(*prepared.problem, *prepared.proposals, **best);
+      kept = best->value_or(0);
     }
-    prepared.algorithm = entry->second.algorithm, prepared.workspaceBytes = entry->second.workspaceBytes;
+    entry->second = *kept;
+    const LtHeuristic &best = (*prepared.proposals)[*kept];
+    prepared.algorithm = best.algorithm, prepared.workspaceBytes = best.workspaceBytes;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Products::tune(DevicePointer memory, uint64_t bytes, const std::string &folder,
+                                           double operations) {
+  if (bytes < 2 * kPatternBytes || products.empty())
+    return "";
+  Tuner tuner(gpu, memory, bytes);
+  Choices choices(folder, identity());
+  if (absl::Status status = tune(tuner, choices, operations); !status.ok())
+    return status;
+  choices.write();
+  return choices.remark();
 }
 
 } // namespace weft::rt::cuda

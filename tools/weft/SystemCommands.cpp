@@ -153,6 +153,9 @@ int cacheClear(int argc, const char **argv) {
     bytes += entry.bytes;
     ++count;
   }
+  // What timing chose for products (runtime/cuda/Choices.h).
+  std::error_code error;
+  fs::remove_all(cacheFolder() + "/products", error);
   llvm::outs() << cacheFolder() << ": removed " << count << " kernels, " << rt::bytesText(bytes) << "\n";
   return 0;
 }

@@ -1,16 +1,20 @@
 //===- LossHeld.cpp - Losses of rows that shared memory holds -------------===//
 //
-// A block a row, in shared memory; where two rows fit, the next one comes while
-// this one is worked on. Logits cross the memory bus once each way: the bound is
-// that of a copy, which the two exponentials an element stay below.
+// A block a row, in shared memory. A thread reads back only what it copied there
+// itself, so that its part of the next row comes into the place of what it has just
+// written out: logits cross the memory bus once each way, reads beside writes, and
+// the bound is that of a copy. Where two rows fit, two blocks share a
+// multiprocessor: one computes while the other's row is on its way.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Codegen/Gpu/Loss.h"
 #include "passes/Codegen/VectorMath.h"
 
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 #include <limits>
+#include <numbers>
 
 using namespace mlir;
 
@@ -20,135 +24,169 @@ namespace {
 using Predicate = arith::CmpIPredicate;
 constexpr double kLow = -std::numeric_limits<double>::infinity();
 
+/// Powers are of two: `shift` and `lse` below are logarithms to base 2.
 class HeldLoss {
 public:
-  HeldLoss(const LossTerms &terms, int64_t rowsHeld, Block &block)
-      : terms(terms), rowsHeld(rowsHeld), block(block), e(block.e), lanes(e.width), bytes(16 / lanes),
-        base(block.argument(terms.logits)), to(block.result(0)) {}
+  HeldLoss(const LossTerms &terms, Block &block)
+      : terms(terms), block(block), e(block.e), lanes(e.width), base(block.argument(terms.logits)),
+        to(block.result(0)) {}
   void run();
 
 private:
   Value vectors() { return e.number(terms.width / lanes); }
-  void fetch(Value number, Value slot);
-  void row(Value number);
-  void hidePadding();
-  void counted(Value number, Value target);
-  void reduce();
-  void writeGradient(Value number, Value target);
-  Value load(Value v) { return e.load(e.floats, e.at(held, e.muli(v, lanes)), 16); }
   Value number(double value) { return e.constant(e.f32, value); }
+  Value same(Value value, Value x) { return isa<VectorType>(x.getType()) ? e.splat(value) : value; }
+  Value load(Value v);
+  Value powerOver(Value x, Value shift);
+  void fetch(Value number, Value v);
+  void fetchIf(Value there, Value number, Value v);
+  void hidePadding();
+  std::pair<Value, Value> together(Value most, Value sum);
+  void reduce(Value slot);
+  Value share(Value x);
+  void counted(Value number, Value next, Value isNext, Value target, Value slot);
+  void uncounted(Value number, Value next, Value isNext);
 
   const LossTerms &terms;
-  int64_t rowsHeld;
   Block &block;
   Emitter &e;
-  int64_t lanes, bytes;
+  int64_t lanes;
   Value base, to;
-  Value memory, largest, powers; // shared: rows; of warps
-  Value held;                    // the row
+  Value held, largest, powers; // shared: the row; of warps, for this row and the one before
   Value weight, lse, plain;
 };
 
-/// Starts to copy row `number` to `slot`.
-void HeldLoss::fetch(Value number, Value slot) {
-  Value from = e.at(base, e.muli(number, terms.width));
-  overVectors(block, vectors(), [&](Value v) {
-    Value place = e.muli(v, lanes);
-    block.copy(e.at(from, place), e.at(slot, place));
-  });
+/// Vector `v` of the row. Halves are taken apart by shifts: a conversion that flushes
+/// (flushTiny) shares the unit of the exponentials.
+Value HeldLoss::load(Value v) {
+  Value place = e.at(held, e.muli(v, lanes));
+  if (!e.halves.contains(held))
+    return e.load(e.floats, place, 16);
+  auto words = VectorType::get({lanes / 2}, e.i32), halves = VectorType::get({lanes / 2}, e.f32);
+  auto floatsOf = [&](Value bits) -> Value { return arith::BitcastOp::create(e.b, e.loc, halves, bits); };
+  Value pairs = e.load(words, place, 16);
+  Value low = floatsOf(arith::ShLIOp::create(e.b, e.loc, pairs, e.constantInt(words, 16)));
+  Value high = floatsOf(e.both(pairs, e.constantInt(words, -65536)));
+  SmallVector<int64_t> order;
+  for (int64_t i = 0; i < lanes / 2; ++i)
+    order.append({i, i + lanes / 2});
+  return vector::ShuffleOp::create(e.b, e.loc, low, high, order);
 }
 
-/// lse of the row, and the sum of its logits where smoothing asks for it, in all threads.
-void HeldLoss::reduce() {
-  Value low = number(kLow), none = number(0);
-  // One reading: the largest so far, and the sum of powers over it (arXiv:1805.02867).
-  auto sums =
-      overVectors(block, vectors(), {low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
-        Value x = load(v);
-        Value most = e.larger(e.largestOf(x), in[0]);
-        // All of what was seen may be -inf: nothing is subtracted then.
-        Value shift = e.select(e.less(low, most), most, none);
-        Value power = e.sumOf(emitExp(e, e.sub(x, e.splat(shift))));
-        Value sum = e.fma(in[1], emitExp(e, e.sub(in[0], shift)), power);
-        return {most, sum, terms.smoothing != 0 ? e.add(in[2], e.sumOf(x)) : in[2]};
-      });
-  // Largest and sum of 32 neighbours.
-  auto together = [&](Value most, Value sum) -> std::pair<Value, Value> {
-    Value all = block.overLanes(most, Block::kWarp, true);
-    Value shift = e.select(e.less(low, all), all, none);
-    return {all, block.overLanes(e.mul(sum, emitExp(e, e.sub(most, shift))), Block::kWarp)};
-  };
-  auto [most, sum] = together(sums[0], sums[1]);
-  // What the row before left there was read before this row's first barrier.
-  e.when(e.compare(Predicate::eq, block.lane, e.number(0)), [&, most = most, sum = sum] {
-    e.store(most, largest, block.warp);
-    e.store(sum, powers, block.warp);
-  });
-  block.barrier();
-  auto [all, total] = together(block.ofWarps(largest, kLow), block.ofWarps(powers, 0));
-  lse = e.add(e.select(e.less(low, all), all, none), emitLog(e, total));
-  if (terms.smoothing != 0)
-    plain = block.overBlock(sums[2]);
+/// e^x over 2^shift. One rounding in all: rows of large logits lose nothing to `shift`.
+Value HeldLoss::powerOver(Value x, Value shift) {
+  Value scale = same(number(std::numbers::log2e), x);
+  return emitExp2OfNegative(e, e.fma(x, scale, same(e.neg(shift), x)));
 }
 
-void HeldLoss::writeGradient(Value row, Value target) {
-  double shared = terms.smoothing / static_cast<double>(terms.vocab);
-  Value slope = terms.z != 0 ? e.add(number(1), e.mul(number(2 * terms.z), lse)) : number(1);
-  Value scale = e.mul(weight, slope), even = e.mul(weight, number(shared));
-  Value out = e.at(to, e.muli(row, terms.width));
-  auto share = [&](Value x) {
-    auto wide = [&](Value value) { return isa<VectorType>(x.getType()) ? e.splat(value) : value; };
-    Value value = e.mul(wide(scale), emitExp(e, e.sub(x, wide(lse))));
-    return terms.smoothing != 0 ? e.sub(value, wide(even)) : value;
-  };
-  overVectors(block, vectors(), [&](Value v) { e.store(share(load(v)), e.at(out, e.muli(v, lanes)), 16); });
-  // Once more the target's element, by the thread that wrote it.
-  Value owner = e.remi(e.divi(target, lanes), block.threads);
-  e.when(e.compare(Predicate::eq, owner, block.thread), [&] {
-    Value hit = e.mul(weight, number(1 - terms.smoothing));
-    e.store(e.sub(share(e.load(e.f32, held, target)), hit), out, target);
-  });
+/// Starts to copy vector `v` of row `number`.
+void HeldLoss::fetch(Value number, Value v) {
+  Value place = e.muli(v, lanes);
+  block.copy(e.at(e.at(base, e.muli(number, terms.width)), place), e.at(held, place));
 }
 
-void HeldLoss::counted(Value row, Value target) {
-  weight = terms.weight ? e.load(e.f32, block.argument(terms.weight), row) : number(1);
-  reduce();
-  Value picked = e.load(e.f32, held, target);
-  Value loss = e.sub(lse, e.mul(number(1 - terms.smoothing), picked));
-  if (terms.smoothing != 0)
-    loss = e.sub(loss, e.mul(number(terms.smoothing / static_cast<double>(terms.vocab)), plain));
-  if (terms.z != 0)
-    loss = e.add(loss, e.mul(number(terms.z), e.mul(lse, lse)));
-  e.when(e.compare(Predicate::eq, block.thread, e.number(0)),
-         [&] { e.store(e.mul(weight, loss), block.result(1), row); });
-  writeGradient(row, target);
+void HeldLoss::fetchIf(Value there, Value number, Value v) {
+  e.when(there, [&] { fetch(number, v); });
 }
 
 /// Padding is -inf from here on: nothing of the sum, and its gradient 0.
 void HeldLoss::hidePadding() {
   if (terms.width == terms.vocab)
     return;
-  auto loop = scf::ForOp::create(e.b, e.loc, e.addi(block.thread, terms.vocab), e.number(terms.width),
-                                 e.number(block.threads));
-  {
-    OpBuilder::InsertionGuard guard(e.b);
-    e.b.setInsertionPointToStart(loop.getBody());
-    e.store(number(kLow), held, loop.getInductionVar());
-  }
-  block.barrier();
+  // The first vector with padding, and the first of this thread's from there on.
+  int64_t padded = terms.vocab / lanes, round = padded / block.threads * block.threads;
+  Value own = e.addi(block.thread, round);
+  Value late = e.compare(Predicate::slt, own, e.number(padded));
+  Value start = e.select(late, e.addi(own, block.threads), own);
+  auto loop = scf::ForOp::create(e.b, e.loc, start, vectors(), e.number(block.threads));
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(loop.getBody());
+  Value v = loop.getInductionVar(), first = e.muli(v, lanes);
+  Value isClass =
+      e.compare(Predicate::slt, e.addi(e.splat(first), e.iota(e.i64)), e.splat(e.number(terms.vocab)));
+  Value kept = e.select(isClass, load(v), e.constant(e.floats, kLow));
+  e.store(kept, e.at(held, first), 16);
 }
 
-void HeldLoss::row(Value row) {
-  Value target = e.loadIndex(block.argument(terms.targets), row);
-  e.choose(
-      e.compare(Predicate::ult, target, e.number(terms.vocab)), [&] { counted(row, target); },
-      [&] {
-        e.when(e.compare(Predicate::eq, block.thread, e.number(0)),
-               [&] { e.store(number(0), block.result(1), row); });
-        Value out = e.at(to, e.muli(row, terms.width));
-        overVectors(block, vectors(),
-                    [&](Value v) { e.store(e.constant(e.floats, 0), e.at(out, e.muli(v, lanes)), 16); });
+/// Largest shift of 32 neighbours, and their sums over it.
+std::pair<Value, Value> HeldLoss::together(Value most, Value sum) {
+  Value all = block.overLanes(most, Block::kWarp, true);
+  Value low = number(kLow), none = number(0);
+  Value over = emitExp2OfNegative(e, e.sub(most, e.select(e.less(low, all), all, none)));
+  return {all, block.overLanes(e.mul(sum, over), Block::kWarp)};
+}
+
+/// lse of the row, and the sum of its logits where smoothing asks for it, in all threads.
+void HeldLoss::reduce(Value slot) {
+  Value low = number(kLow), none = number(0), log2e = number(std::numbers::log2e);
+  // One reading: the largest so far, and the sum of powers over it (arXiv:1805.02867).
+  auto sums =
+      overVectors(block, vectors(), {low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
+        Value x = load(v);
+        Value most = e.larger(e.mul(e.largestOf(x), log2e), in[0]);
+        // All of what was seen may be -inf: nothing is subtracted then.
+        Value shift = e.select(e.less(low, most), most, none);
+        Value power = e.sumOf(powerOver(x, shift));
+        Value sum = e.fma(in[1], emitExp2OfNegative(e, e.sub(in[0], shift)), power);
+        return {most, sum, terms.smoothing != 0 ? e.add(in[2], e.sumOf(x)) : in[2]};
       });
+  auto [most, sum] = together(sums[0], sums[1]);
+  // The row before, whose threads may still read, has the other slot.
+  e.when(e.compare(Predicate::eq, block.lane, e.number(0)), [&, most = most, sum = sum] {
+    e.store(most, e.at(largest, slot), block.warp);
+    e.store(sum, e.at(powers, slot), block.warp);
+  });
+  block.barrier();
+  auto [all, total] =
+      together(block.ofWarps(e.at(largest, slot), kLow), block.ofWarps(e.at(powers, slot), 0));
+  lse = e.fma(emitLog(e, total), log2e, e.select(e.less(low, all), all, none));
+  if (terms.smoothing != 0)
+    plain = block.overBlock(sums[2]);
+}
+
+/// The gradient by x of what is no target.
+Value HeldLoss::share(Value x) {
+  double shared = terms.smoothing / static_cast<double>(terms.vocab);
+  Value slope = terms.z != 0 ? e.fma(number(2 * terms.z * std::numbers::ln2), lse, number(1)) : number(1);
+  Value value = e.mul(same(e.mul(weight, slope), x), powerOver(x, lse));
+  return terms.smoothing != 0 ? e.sub(value, same(e.mul(weight, number(shared)), x)) : value;
+}
+
+void HeldLoss::counted(Value row, Value next, Value isNext, Value target, Value slot) {
+  reduce(slot);
+  // The target's logit, loss and gradient are the affair of the thread that copied it.
+  Value isOwner = e.compare(Predicate::eq, e.remi(e.divi(target, lanes), block.threads), block.thread);
+  auto owner = scf::IfOp::create(e.b, e.loc, TypeRange{e.f32}, isOwner, true);
+  {
+    OpBuilder::InsertionGuard guard(e.b);
+    e.b.setInsertionPointToStart(owner.thenBlock());
+    Value picked = e.load(e.f32, held, target), natural = e.mul(lse, number(std::numbers::ln2));
+    Value loss = e.sub(natural, e.mul(number(1 - terms.smoothing), picked));
+    if (terms.smoothing != 0)
+      loss = e.sub(loss, e.mul(number(terms.smoothing / static_cast<double>(terms.vocab)), plain));
+    if (terms.z != 0)
+      loss = e.add(loss, e.mul(number(terms.z), e.mul(natural, natural)));
+    e.store(e.mul(weight, loss), block.result(1), row);
+    scf::YieldOp::create(e.b, e.loc, e.sub(share(picked), e.mul(weight, number(1 - terms.smoothing))));
+    e.b.setInsertionPointToStart(owner.elseBlock());
+    scf::YieldOp::create(e.b, e.loc, number(0));
+  }
+  Value out = e.at(to, e.muli(row, terms.width));
+  overVectors(block, vectors(), [&](Value v) {
+    e.store(share(load(v)), e.at(out, e.muli(v, lanes)), 16);
+    fetchIf(isNext, next, v);
+  });
+  e.when(isOwner, [&] { e.store(owner.getResult(0), out, target); });
+}
+
+void HeldLoss::uncounted(Value row, Value next, Value isNext) {
+  e.when(e.compare(Predicate::eq, block.thread, e.number(0)),
+         [&] { e.store(number(0), block.result(1), row); });
+  Value out = e.at(to, e.muli(row, terms.width));
+  overVectors(block, vectors(), [&](Value v) {
+    e.store(e.constant(e.floats, 0), e.at(out, e.muli(v, lanes)), 16);
+    fetchIf(isNext, next, v);
+  });
 }
 
 /// Numbers below 2^-126 become 0 in this kernel: a probability that small is none, and
@@ -163,58 +201,53 @@ static void flushTiny(Emitter &e) {
 }
 
 void HeldLoss::run() {
+  constexpr int64_t kVectorBytes = 16;
   flushTiny(e);
-  memory = block.dynamic(rowsHeld * terms.width * bytes);
-  largest = block.shared(Block::kWarp), powers = block.shared(Block::kWarp);
+  held = block.dynamic(terms.width / lanes * kVectorBytes);
+  largest = block.shared(2 * Block::kWarp), powers = block.shared(2 * Block::kWarp);
   if (e.halves.contains(base))
-    e.halves.insert(memory);
-  auto fetchIfThere = [&](Value number, Value offset) {
-    e.when(e.compare(Predicate::slt, number, e.number(block.itemCount)),
-           [&] { fetch(number, e.at(memory, offset)); });
-    block.commitCopies();
-  };
-  Value zero = e.number(0);
-  fetchIfThere(block.block, zero);
-  auto loop =
-      scf::ForOp::create(e.b, e.loc, block.block, e.number(block.itemCount), block.blocks, ValueRange{zero});
+    e.halves.insert(held);
+  auto isRow = [&](Value number) { return e.compare(Predicate::slt, number, e.number(block.itemCount)); };
+  Value isFirst = isRow(block.block);
+  overVectors(block, vectors(), [&](Value v) { fetchIf(isFirst, block.block, v); });
+  block.commitCopies();
+  auto loop = scf::ForOp::create(e.b, e.loc, block.block, e.number(block.itemCount), block.blocks,
+                                 ValueRange{e.number(0)});
   OpBuilder::InsertionGuard guard(e.b);
   e.b.setInsertionPointToStart(loop.getBody());
-  Value item = loop.getInductionVar(), offset = loop.getRegionIterArgs()[0];
-  Value next = e.addi(item, block.blocks);
+  Value item = loop.getInductionVar(), slot = loop.getRegionIterArgs()[0];
+  Value next = e.addi(item, block.blocks), isNext = isRow(next);
+  // Their way from memory goes beside the row's.
+  Value target = e.loadIndex(block.argument(terms.targets), item);
+  weight = terms.weight ? e.load(e.f32, block.argument(terms.weight), item) : number(1);
   block.awaitCopies(0);
-  // All copies of this row are there, and all threads are done with the row before.
-  block.barrier();
-  held = e.at(memory, offset);
   hidePadding();
-  if (rowsHeld == 2) {
-    offset = e.subi(e.number(terms.width), offset);
-    fetchIfThere(next, offset);
-    row(item);
-  } else {
-    row(item);
-    block.barrier();
-    fetchIfThere(next, offset);
-  }
-  scf::YieldOp::create(e.b, e.loc, ValueRange{offset});
+  Value counts = e.compare(Predicate::ult, target, e.number(terms.vocab));
+  e.choose(
+      counts, [&] { counted(item, next, isNext, target, slot); }, [&] { uncounted(item, next, isNext); });
+  block.commitCopies();
+  // Rows that do not count pass no barrier.
+  Value other = e.subi(e.number(Block::kWarp), slot);
+  scf::YieldOp::create(e.b, e.loc, ValueRange{e.select(counts, other, slot)});
 }
 
 } // namespace
 
 MaybeKind heldLossKind(const BareKernel &bare, const LossTerms &terms) {
-  constexpr int64_t kVectors = 4, kLeastThreads = 64, kMostThreads = 1024, kOwn = 1024;
+  constexpr int64_t kVectors = 4, kLeastThreads = 64, kMostThreads = 1024, kOwn = 2048;
   int64_t lanes = logitsInVector(bare, terms.logits), vectors = terms.width / lanes;
-  int64_t rowBytes = vectors * 16, rowsHeld = std::min<int64_t>(2, (bare.sharedBytes - kOwn) / rowBytes);
+  int64_t blocks = bare.sharedBytes / (vectors * 16 + kOwn); // of a multiprocessor
   // Smoothing would count the padding.
   bool smooth = terms.smoothing != 0 && terms.width != terms.vocab;
-  if (terms.width % lanes != 0 || rowsHeld == 0 || smooth)
+  if (terms.width % lanes != 0 || blocks == 0 || smooth)
     return std::nullopt;
   BlockKind kind;
   kind.items = terms.rows;
   kind.width = lanes;
   int64_t warps = (vectors + kVectors * Block::kWarp - 1) / (kVectors * Block::kWarp);
-  kind.threads = std::clamp(warps * Block::kWarp, kLeastThreads, kMostThreads);
-  kind.build = [terms, rowsHeld](Block &block) {
-    HeldLoss(terms, rowsHeld, block).run();
+  kind.threads = std::clamp(warps * Block::kWarp, kLeastThreads, kMostThreads / std::min<int64_t>(blocks, 2));
+  kind.build = [terms](Block &block) {
+    HeldLoss(terms, block).run();
     return success();
   };
   return kind;

@@ -3,6 +3,7 @@
 #include "passes/Codegen/RowProgram.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -131,69 +132,133 @@ MaybeKind sumToKind(const BareKernel &, SumToOp op) {
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// Parts of fixed size in f64, one a block; the block that comes last adds them up in order.
+namespace {
+
+/// Sums of squares in f64, in an order that the number of blocks does not change.
+class SquareSum {
+public:
+  SquareSum(NormOp op, int64_t parts, Block &block)
+      : op(op), parts(parts), count(cast<RankedTensorType>(op.getX().getType()).getNumElements()),
+        block(block), e(block.e), f64(e.b.getF64Type()), x(block.argument(op.getX())) {}
+  void run();
+
+  static constexpr int64_t kThreads = 512, kLanes = 4, kUnderWay = 4;
+
+private:
+  Value doubleAt(Value base, Value at) {
+    return LLVM::GEPOp::create(e.b, e.loc, e.ptr, f64, base, ArrayRef<LLVM::GEPArg>{at});
+  }
+  Value gathered(Value mine);
+  Value loop(Value from, Value to, int64_t step, Value start, function_ref<Value(Value, Value)> body);
+  Value squares(Value vector, Value sums);
+  Value rest(Value item);
+  Value partOf(Value item);
+  void finish();
+
+  NormOp op;
+  int64_t parts, count;
+  Block &block;
+  Emitter &e;
+  Type f64;
+  Value x, sums, memory, leader;
+};
+
+/// Sums of all threads in order, in thread 0.
+Value SquareSum::gathered(Value mine) {
+  for (int64_t half = kThreads / 2; half > 0; half /= 2) {
+    block.barrier();
+    e.store(mine, doubleAt(memory, block.thread), 8);
+    block.barrier();
+    // Threads past the half read their own again, which nobody asks for.
+    Value other = e.select(e.compare(Predicate::slt, block.thread, e.number(half)),
+                           e.addi(block.thread, half), block.thread);
+    mine = e.add(mine, e.load(f64, doubleAt(memory, other), 8));
+  }
+  return mine;
+}
+
+Value SquareSum::loop(Value from, Value to, int64_t step, Value start,
+                      function_ref<Value(Value, Value)> body) {
+  auto op = scf::ForOp::create(e.b, e.loc, e.addi(from, block.thread), to, e.number(step), start);
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(op.getBody());
+  scf::YieldOp::create(e.b, e.loc, body(op.getInductionVar(), op.getRegionIterArgs()[0]));
+  return op.getResult(0);
+}
+
+/// Adds the squares of a vector of numbers, lane by lane.
+Value SquareSum::squares(Value numbers, Value sums) {
+  Value wide = arith::ExtFOp::create(e.b, e.loc, sums.getType(), numbers);
+  return e.add(sums, e.mul(wide, wide));
+}
+
+/// Numbers past the last whole vector, for the last part.
+Value SquareSum::rest(Value item) {
+  Value at = e.addi(block.thread, count / kLanes * kLanes);
+  Value isLast = e.compare(Predicate::eq, item, e.number(parts - 1));
+  Value there = e.both(isLast, e.compare(Predicate::slt, at, e.number(count)));
+  Value number = e.load(e.f32, x, e.select(there, at, e.number(0)));
+  return e.select(there, squares(number, e.constant(f64, 0)), e.constant(f64, 0));
+}
+
+/// One part's sum, in thread 0: vectors, several under way at a time.
+Value SquareSum::partOf(Value item) {
+  constexpr int64_t kStep = kThreads * kUnderWay;
+  auto load = [&](Value vector) { return e.load(e.floats, e.at(x, e.muli(vector, kLanes)), 16); };
+  auto [from, to] = e.range(item, count / kLanes, parts);
+  Value whole = e.addi(from, e.muli(e.divi(e.subi(to, from), kStep), kStep));
+  Value none = e.constant(VectorType::get({kLanes}, f64), 0);
+  Value lanes = loop(from, whole, kStep, none, [&](Value vector, Value sums) {
+    SmallVector<Value> numbers;
+    for (int64_t i = 0; i < kUnderWay; ++i)
+      numbers.push_back(load(e.addi(vector, i * kThreads)));
+    for (Value number : numbers)
+      sums = squares(number, sums);
+    return sums;
+  });
+  lanes =
+      loop(whole, to, kThreads, lanes, [&](Value vector, Value sums) { return squares(load(vector), sums); });
+  Value sum = rest(item);
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    sum = e.add(sum, vector::ExtractOp::create(e.b, e.loc, lanes, lane));
+  return gathered(sum);
+}
+
+void SquareSum::finish() {
+  auto add = [&](Value part, Value sum) { return e.add(sum, e.load(f64, doubleAt(sums, part), 8)); };
+  Value sum = gathered(loop(e.number(0), e.number(parts), kThreads, e.constant(f64, 0), add));
+  e.when(leader, [&] {
+    // The root of the machine's own precision: this one number decides every step.
+    Value root = math::SqrtOp::create(e.b, e.loc, sum);
+    Value norm = arith::TruncFOp::create(e.b, e.loc, e.f32, root);
+    if (op.getFactor())
+      norm = e.mul(norm, e.load(e.f32, block.argument(op.getFactor())));
+    e.store(norm, block.result(0));
+  });
+}
+
+void SquareSum::run() {
+  sums = block.global(e.f32, 2 * parts), memory = block.shared(2 * kThreads);
+  leader = e.compare(Predicate::eq, block.thread, e.number(0));
+  block.items([&](Value item) {
+    Value sum = partOf(item);
+    e.when(leader, [&] { e.store(sum, doubleAt(sums, item), 8); });
+  });
+  block.last([&] { finish(); });
+}
+
+} // namespace
+
+/// Parts of fixed size, one a block; the block that comes last adds them up in order.
 MaybeKind normKind(const BareKernel &, NormOp op) {
-  constexpr int64_t kThreads = 512, kSteps = 8, kMostParts = 1024;
+  constexpr int64_t kSteps = 16, kMostParts = 12 * 132; // 12 for each multiprocessor of an H200
   int64_t count = cast<RankedTensorType>(op.getX().getType()).getNumElements();
   BlockKind kind;
-  kind.threads = kThreads;
-  kind.items = std::clamp<int64_t>(count / (kThreads * kSteps), 1, kMostParts);
-  kind.build = [op, count, parts = kind.items](Block &block) mutable {
-    Emitter &e = block.e;
-    Type f64 = e.b.getF64Type();
-    Value x = block.argument(op.getX()), sums = block.global(e.b.getF32Type(), 2 * kMostParts);
-    auto partAt = [&](Value part) -> Value {
-      return LLVM::GEPOp::create(e.b, e.loc, e.ptr, f64, sums, ArrayRef<LLVM::GEPArg>{part});
-    };
-    Value memory = block.shared(2 * kThreads);
-    // Sums f64 of all threads in order, in thread 0.
-    auto gathered = [&](Value mine) -> Value {
-      auto slot = [&](Value at) -> Value {
-        return LLVM::GEPOp::create(e.b, e.loc, e.ptr, f64, memory, ArrayRef<LLVM::GEPArg>{at});
-      };
-      for (int64_t half = kThreads / 2; half > 0; half /= 2) {
-        block.barrier();
-        e.store(mine, slot(block.thread), 8);
-        block.barrier();
-        // Threads past the half read their own again, which nobody asks for.
-        Value other = e.select(e.compare(Predicate::slt, block.thread, e.number(half)),
-                               e.addi(block.thread, half), block.thread);
-        mine = e.add(mine, e.load(f64, slot(other), 8));
-      }
-      return mine;
-    };
-    Value leader = e.compare(Predicate::eq, block.thread, e.number(0));
-    auto sumOver = [&](Value from, Value to, function_ref<Value(Value)> term) -> Value {
-      auto loop = scf::ForOp::create(e.b, e.loc, e.addi(from, block.thread), to, e.number(kThreads),
-                                     ValueRange{e.constant(f64, 0)});
-      {
-        OpBuilder::InsertionGuard guard(e.b);
-        e.b.setInsertionPointToStart(loop.getBody());
-        Value sum = e.add(loop.getRegionIterArgs()[0], term(loop.getInductionVar()));
-        scf::YieldOp::create(e.b, e.loc, sum);
-      }
-      return gathered(loop.getResult(0));
-    };
-    block.items([&](Value item) {
-      auto [from, to] = e.range(item, count, parts);
-      Value sum = sumOver(from, to, [&](Value i) -> Value {
-        Value wide = arith::ExtFOp::create(e.b, e.loc, f64, e.load(e.f32, x, i));
-        return e.mul(wide, wide);
-      });
-      e.when(leader, [&] { e.store(sum, partAt(item), 8); });
-    });
-    block.last([&] {
-      Value sum =
-          sumOver(e.number(0), e.number(parts), [&](Value part) { return e.load(f64, partAt(part), 8); });
-      e.when(leader, [&] {
-        // The root of the machine's own precision: this one number decides every step.
-        Value root = math::SqrtOp::create(e.b, e.loc, sum);
-        Value norm = arith::TruncFOp::create(e.b, e.loc, e.f32, root);
-        if (op.getFactor())
-          norm = e.mul(norm, e.load(e.f32, block.argument(op.getFactor())));
-        e.store(norm, block.result(0));
-      });
-    });
+  kind.threads = SquareSum::kThreads;
+  kind.width = SquareSum::kLanes;
+  kind.items = std::clamp<int64_t>(count / (SquareSum::kThreads * kSteps), 1, kMostParts);
+  kind.build = [op, parts = kind.items](Block &block) {
+    SquareSum(op, parts, block).run();
     return success();
   };
   return kind;

@@ -104,6 +104,7 @@ int cublasLtDestroy(LtHandle) {
   --stub().live;
   return 0;
 }
+size_t cublasLtGetVersion() { return 130100; }
 const char *cublasLtGetStatusName(int status) {
   return status == kLtNotSupported ? "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_INVALID_VALUE";
 }

@@ -1,7 +1,11 @@
 //===- cuda-tune-test.cpp - Which algorithm takes a product ---------------===//
 #include "test/runtime/cuda/StubFixture.h"
 
+#include "runtime/core/File.h"
 #include "runtime/cuda/Products.h"
+
+#include <filesystem>
+#include <unistd.h>
 
 namespace weft::rt {
 namespace {
@@ -13,9 +17,11 @@ using namespace cuda;
 struct Tuned {
   std::vector<int> trials, launches;
   std::vector<float> result;
+  std::string remark;
 };
 
-Tuned tuned(const StubCalls &stub, uint64_t room, double operations, Gemm::Epilogue epilogue) {
+Tuned tuned(const StubCalls &stub, uint64_t room, double operations, Gemm::Epilogue epilogue,
+            const std::string &folder = "") {
   constexpr int64_t kSize = 16;
   constexpr uint64_t kBytes = kSize * kSize * 2;
   Tuned tuned;
@@ -43,7 +49,9 @@ Tuned tuned(const StubCalls &stub, uint64_t room, double operations, Gemm::Epilo
       counts.push_back(stub.calls(("algorithm " + std::to_string(i)).c_str()));
     return counts;
   };
-  EXPECT_TRUE(products.tune(room ? get(room, "room") : 0, room, operations).ok());
+  auto remark = products.tune(room ? get(room, "room") : 0, room, folder, operations);
+  EXPECT_TRUE(remark.ok()) << remark.status();
+  tuned.remark = remark.value_or("");
   tuned.trials = runs();
   EXPECT_TRUE(products.launch(*number, "p").ok());
   std::vector<uint16_t> halves(kSize * kSize);
@@ -86,6 +94,67 @@ TEST_F(CudaTune, LeavesWhatIsNotWorthIt) {
     stub.reset();
     Tuned left = tuned(stub, room, operations, Gemm::Epilogue::None);
     EXPECT_EQ(left.launches, (std::vector<int>{1, 0, 0, 0})) << room;
+  }
+}
+
+/// A folder of its own, and the one file of choices that may lie there.
+struct Folder {
+  std::string path = testing::TempDir() + "/tune-" + std::to_string(getpid());
+  Folder() { std::filesystem::remove_all(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string file() const {
+    for (const auto &entry : std::filesystem::directory_iterator(path + "/products"))
+      return entry.path().string();
+    return "";
+  }
+};
+
+// A second start times nothing and launches the same. Mutations caught: choices not
+// written, not read, read but the first proposal taken.
+TEST_F(CudaTune, KeepsItsChoice) {
+  Folder folder;
+  Tuned cold = tuned(stub, kRoom, 1, Gemm::Epilogue::None, folder.path);
+  EXPECT_GT(cold.trials[2], 0);
+  stub.reset();
+  Tuned warm = tuned(stub, kRoom, 1, Gemm::Epilogue::None, folder.path);
+  EXPECT_EQ(warm.trials, (std::vector<int>{0, 0, 0, 0}));
+  EXPECT_EQ(warm.launches, (std::vector<int>{0, 0, 1, 0}));
+  EXPECT_EQ(warm.remark, "");
+  // Another product is not the one that was timed.
+  stub.reset();
+  EXPECT_GT(tuned(stub, kRoom, 1, Gemm::Epilogue::GeluGrad, folder.path).trials[2], 0);
+}
+
+// Files that say what can't be: another list of proposals, a number past their end,
+// another device, no JSON, 5 MB. Products are timed again, and what is wrong with a
+// whole file is said. Mutations caught: a number taken that is none, the hash of the
+// proposals or the identity not looked at.
+TEST_F(CudaTune, LeavesChoicesThatDoNotFit) {
+  Folder folder;
+  tuned(stub, kRoom, 1, Gemm::Epilogue::None, folder.path);
+  const std::string file = folder.file(), good = *readFile(file);
+  auto with = [&](const std::string &word, const std::string &other) {
+    std::string text = good;
+    size_t at = text.find(word);
+    EXPECT_NE(at, std::string::npos) << word;
+    return text.replace(at, word.size(), other);
+  };
+  const std::pair<std::string, const char *> texts[] = {{with("\"number\": 2", "\"number\": 4"), ""},
+                                                        {with("\"proposals\": \"", "\"proposals\": \"0"), ""},
+                                                        {with("driver", "pilot"), "expected"},
+                                                        {with("\"number\": 2", "\"number\": -1"), "number"},
+                                                        {with("[", "{"), "JSON"},
+                                                        {"", "JSON"},
+                                                        {std::string(5 << 20, ' '), "products"}};
+  for (const auto &[text, remark] : texts) {
+    ASSERT_TRUE(writeFileAtomic(file, text).ok());
+    stub.reset();
+    Tuned again = tuned(stub, kRoom, 1, Gemm::Epilogue::None, folder.path);
+    EXPECT_GT(again.trials[2], 0) << text.substr(0, 400);
+    EXPECT_EQ(again.launches, (std::vector<int>{0, 0, 1, 0}));
+    EXPECT_EQ(again.remark.empty(), !*remark) << again.remark;
+    EXPECT_NE(again.remark.find(remark), std::string::npos) << again.remark;
+    EXPECT_EQ(*readFile(file), good);
   }
 }
 

@@ -248,6 +248,7 @@ void BlockEmulator::placeGlobals(ModuleOp module, Value machine) {
 void BlockEmulator::rewrite(LLVM::LLVMFuncOp function) {
   function->removeAttr("nvvm.kernel");
   function->removeAttr("nvvm.reqntid");
+  function->removeAttr("nvvm.minctasm");
   function.walk([](LLVM::FenceOp op) { op->removeAttr("syncscope"); });
   function.walk([](LLVM::AtomicRMWOp op) { op->removeAttr("syncscope"); });
   // One argument of pointers in place of many: operands, scratch, the machine.

@@ -37,17 +37,24 @@ TEST(GpuOps, gather) {
   }
 }
 
-// Tokens come often or never, and more of them than a list holds. Catches: a
-// place lost between rounds, rows of a neighbour's block, sums in another order.
+// Tokens come often or never, and more of them than a list holds; runs that lie in one
+// warp's part, in two, in all. Catches: a place lost between rounds, rows of a
+// neighbour's block, a part handed on twice or never.
 TEST(GpuOps, gatherGrad) {
-  for (int64_t places : {5, 3000})
+  struct Size {
+    int64_t places, dim, vocab;
+  };
+  for (auto [places, dim, vocab] : {Size{5, 3, 613}, {3000, 3, 37}, {700, 264, 261}, {8300, 8, 37}})
     for (bool init : {false, true}) {
-      std::string dy = tensor("batch:1 pos:" + std::to_string(places) + " dim:3");
+      std::string columns = " dim:" + std::to_string(dim);
+      std::string dy = tensor("batch:1 pos:" + std::to_string(places) + columns);
       std::string index = tensor("batch:1 pos:" + std::to_string(places), "i32"),
-                  table = tensor("vocab:13 dim:3");
+                  table = tensor("vocab:" + std::to_string(vocab) + columns);
       GpuHarness harness(init ? kernelOf("weft.gather_grad %a0, %a1 init %a2", {index, dy, table}, {table})
                               : kernelOf("weft.gather_grad %a0, %a1", {index, dy}, {table}));
-      harness.fill[0] = [](size_t, size_t i) { return i % 3 ? 4.0 : static_cast<double>(i * 5 % 13); };
+      harness.fill[0] = [rows = static_cast<size_t>(vocab)](size_t, size_t i) {
+        return i % 3 ? 4.0 : static_cast<double>(i * 5 % rows);
+      };
       harness.storeHalves({1}, {});
       if (init)
         harness.inPlace = {{0, 2}};
@@ -110,7 +117,8 @@ TEST(GpuOps, sumTo) {
     }
 }
 
-// Catches: parts of the last block alone, a counter that is not set back.
+// Catches: parts of the last block alone, a counter that is not set back, numbers past
+// the last vector left out or added twice.
 TEST(GpuOps, norm) {
   for (int64_t count : {3, 5000, 70001}) {
     std::string x = tensor("n:" + std::to_string(count));
@@ -288,6 +296,71 @@ TEST(GpuOps, headStatistics) {
   checkStatistics({1, 40, "heads:5", "", 5, 128, 128});
   checkStatistics({1, 9, "heads:70", "heads:70", 70, 64, 3});
   checkStatistics({1, 3, "heads:2", "heads:2", 2, 4104, 1});
+}
+
+/// Calibration of two heads or more: documents of three rows.
+struct CalibrationCase {
+  int64_t length = 7;
+  std::string heads = "heads:2", kv = "heads:2";
+  int64_t headCount = 2, channel = 8;
+  bool table = false, halves = true;
+};
+
+void checkCalibration(const CalibrationCase &c) {
+  SCOPED_TRACE("length " + std::to_string(c.length) + ", heads " + c.heads + ", channel " +
+               std::to_string(c.channel));
+  const std::string rows = "batch:3 pos:" + std::to_string(c.length) + " ",
+                    channel = " head:" + std::to_string(c.channel),
+                    perHead = "tensor<" + std::to_string(c.headCount) + "xi32>",
+                    pattern =
+                        tensor("live:" + std::to_string(c.headCount) + " place:" + std::to_string(c.length));
+  std::vector<std::string> types{tensor(rows + c.heads + channel),
+                                 tensor(rows + c.kv + channel),
+                                 tensor(rows + c.heads),
+                                 perHead,
+                                 "tensor<" + std::to_string(3 * c.length) + "xi32>",
+                                 "tensor<" + std::to_string(c.length) + "xi32>",
+                                 pattern,
+                                 pattern,
+                                 pattern};
+  std::string op =
+      "weft.pattern_statistics %a0, %a1, %a2 windows %a3 documents %a4 reach %a5 pattern %a6, %a7, %a8";
+  if (c.table)
+    op += " kv_of %a9", types.push_back(perHead);
+  GpuHarness harness(kernelOf(op + " {scale = 0.3 : f64}", types,
+                              {pattern, pattern, tensor("live:" + std::to_string(c.headCount) + " sum:8")}));
+  // The second row whole, the end and the start of the first, the start of the third.
+  const int64_t cut = c.length / 3;
+  const std::vector<std::pair<int64_t, int64_t>> documents{
+      {c.length, c.length}, {cut, c.length - cut}, {0, cut}, {2 * c.length, cut / 2}};
+  harness.fill[2] = [](size_t, size_t i) { return 2 + 0.1 * static_cast<double>(i % 11); };
+  harness.fill[3] = [](size_t, size_t i) { return i % 2 ? 37.0 : kFull; };
+  harness.fill[4] = [=](size_t, size_t i) {
+    return i < documents.size() ? static_cast<double>(documents[i].first) : 0.0;
+  };
+  harness.fill[5] = [=](size_t, size_t i) {
+    double reach = 0;
+    for (auto [place, length] : documents)
+      reach += length > static_cast<int64_t>(i);
+    return reach;
+  };
+  harness.fill[8] = [](size_t, size_t i) { return 3 + 0.1 * static_cast<double>(i % 7); };
+  if (c.table)
+    harness.fill[9] = [](size_t, size_t i) { return static_cast<double>((i + 1) % 2); };
+  if (c.halves)
+    harness.storeHalves({0, 1}, {});
+  harness.check(4e-5);
+}
+
+// Catches: a tile's mean that counts documents which end before it, a diagonal or a
+// column given to the tile beside it, shares added in the order of blocks, channels
+// past the last, rows past the last document.
+TEST(GpuOps, calibration) {
+  checkCalibration({1});
+  checkCalibration({70});
+  checkCalibration({150, "heads:2", "heads:2", 2, 64});
+  checkCalibration({65, "kv:2 group:2", "kv:2", 4, 6, false, false});
+  checkCalibration({80, "live:3", "kv:2", 3, 36, true});
 }
 
 } // namespace
