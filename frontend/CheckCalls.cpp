@@ -26,9 +26,16 @@ FormulaRef number(double value) { return Formula::ofNumber(value); }
 
 Item ModelChecker::checkCall(const ast::Expr &expr) {
   Found found = lookUp(expr.text);
-  if (found.symbol && found.symbol->kind == Symbol::Kind::Def)
-    return pasteDef(expr, found);
-  return checkBuiltin(expr);
+  const bool isDef = found.symbol && found.symbol->kind == Symbol::Kind::Def;
+  const Place name = wordIn(expr.place, expr.text);
+  if (isDef)
+    indexUse(name, expr.text, *found.symbol, Item::nothing());
+  Item item = isDef ? pasteDef(expr, found) : checkBuiltin(expr);
+  if (isDef && index)
+    index->setType(name, typeText(item), expr.place);
+  else
+    indexTerm(NameKind::Function, name, expr.text, item, expr.place);
+  return item;
 }
 
 /// Apart from checkCall: chains of defs recurse through that one.

@@ -116,6 +116,7 @@ Item ModelChecker::checkName(const ast::Expr &expr) {
     return Item::poison();
   }
   const Item &item = found.symbol->item;
+  indexUse(wordIn(expr.place, expr.text), expr.text, *found.symbol, item);
   if (item.isFormula() && item.formula->kind == FK::Name)
     return Item::of(makeFormula(FK::Name, {}, expr.place, item.formula->name));
   return item;
@@ -130,7 +131,9 @@ Item ModelChecker::checkChain(const ast::Expr &expr) {
   Item result = checkExpr(*expr.items[0]);
   for (size_t i = 0; i < expr.operators.size(); ++i) {
     Item right = checkExpr(*expr.items[i + 1]);
-    result = checkBinary(expr.operators[i].text, result, right, spanOf(expr.place, expr.items[i + 1]->place));
+    const Place whole = spanOf(expr.place, expr.items[i + 1]->place);
+    result = checkBinary(expr.operators[i].text, result, right, whole);
+    indexTerm(NameKind::Operator, expr.operators[i].place, expr.operators[i].text, result, whole);
   }
   return result;
 }
@@ -232,6 +235,7 @@ Item ModelChecker::checkEquality(const ast::Expr &expr) {
         return Item::poison();
       }
       sides.push_back(makeFormula(FK::Name, {}, side.place, side.text));
+      indexChoice(side, setting->name);
     }
     if (!sides.back())
       return Item::poison();
@@ -243,8 +247,12 @@ Item ModelChecker::checkEquality(const ast::Expr &expr) {
 Item ModelChecker::checkBranch(const ast::Expr &expr) {
   if (!claimPath({expr.text, expr.place}, "branch"))
     return Item::poison();
+  ast::Name name{expr.text, expr.place}; // the place runs from `branch` to the end of the name
+  const auto length = static_cast<int32_t>(name.text.size());
+  name.place = sources.placeAt(expr.place.file, expr.place.offset + expr.place.length - length, length);
+  indexStep(NameKind::Branch, name, spanOf(expr.place, expr.body->place));
   Scope inner{Scope::Kind::Branch, expr.text, scope, {}, {}};
-  PathNames innerPaths;
+  PathNames innerPaths{{}, stepPath(expr.text)};
   Block body;
   Block *outerBlock = block;
   PathNames *outerPaths = paths;

@@ -58,6 +58,7 @@ std::vector<ast::Name> ModelChecker::assignedIn(const ast::Block &source) const 
 void ModelChecker::checkLayer(const ast::Stmt &statement) {
   const ast::Name &name = statement.names[0];
   claimPath(name, "layer");
+  indexStep(NameKind::Layer, name, statement.place);
   FormulaRef count = formulaOf(*statement.expr, "the number of repeats");
   if (!statement.index.text.empty() && activeLets.contains(statement.index.text) &&
       !lookUp(statement.index.text).symbol)
@@ -93,7 +94,7 @@ void ModelChecker::checkLayer(const ast::Stmt &statement) {
     carried.push_back(found);
   }
   Scope inner{Scope::Kind::Layer, name.text, scope, {}, {}};
-  PathNames innerPaths;
+  PathNames innerPaths{{}, stepPath(name.text)};
   Block *outerBlock = block;
   PathNames *outerPaths = paths;
   block = &body;
@@ -106,6 +107,7 @@ void ModelChecker::checkLayer(const ast::Stmt &statement) {
       statics.erase(statement.index.text);
       activeLets[statement.index.text] = index;
       letPlaces[statement.index.text] = statement.index.place;
+      indexCount(statement, count);
     }
     checkBlock(*statement.body, false);
   });

@@ -138,6 +138,7 @@ Symbol *ModelChecker::declare(const ast::Name &name, Symbol symbol) {
         .advise("choose another name: a name has one meaning inside a scope and below");
     return nullptr;
   }
+  indexDeclaration(name, symbol);
   return &scope->symbols.emplace(name.text, std::move(symbol)).first->second;
 }
 
@@ -158,6 +159,7 @@ void ModelChecker::assign(const ast::Name &name, Item item) {
     return;
   }
   bool variable = found.symbol->kind == Symbol::Kind::Value || found.symbol->kind == Symbol::Kind::Argument;
+  indexUse(name.place, name.text, *found.symbol, item);
   if (variable && !found.crossed) {
     setSymbol(found, std::move(item));
     return;

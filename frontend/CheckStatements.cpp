@@ -12,8 +12,14 @@ Item ModelChecker::checkBlock(const ast::Block &source, bool wantsValue) {
   DepthGuard guard(*this, source.place);
   if (!guard.ok)
     return Item::poison();
+  statements.push_back({source.place, source.place});
+  struct Leave {
+    ModelChecker &checker;
+    ~Leave() { checker.statements.pop_back(); }
+  } leave{*this};
   for (size_t i = 0; i < source.statements.size(); ++i) {
     const ast::Stmt &statement = source.statements[i];
+    statements.back().place = statement.place;
     bool isValue = wantsValue && i + 1 == source.statements.size();
     if (statement.kind == ast::Stmt::Kind::If) {
       Item item = checkIf(*statement.expr, isValue);
@@ -97,6 +103,7 @@ std::optional<std::string> ModelChecker::axisName(const ast::Name &axis) {
     return std::nullopt;
   }
   const Item &item = found.symbol->item;
+  indexUse(axis.place, axis.text, *found.symbol, item);
   if (item.isPoison())
     return std::nullopt;
   auto known = item.isFormula() ? statics.find(item.formula->name) : statics.end();
@@ -166,6 +173,7 @@ void ModelChecker::checkParam(const ast::Stmt &statement) {
   std::optional<Init> init = checkInit(*statement.expr);
   for (const ast::Name &name : statement.names) {
     bool claimed = claimPath(name, "parameter");
+    indexStep(NameKind::Param, name, statement.place);
     Item item = Item::poison();
     if (ok && init && claimed) {
       item = emitValue(NodeKind::Param, name.place, {}, type, name.text);

@@ -204,6 +204,7 @@ void ModelChecker::checkSetting(const ast::Setting &setting) {
   FormulaRef name = makeFormula(Formula::Kind::Name, {}, setting.name.place, setting.name.text);
   declare(setting.name,
           {Symbol::Kind::Setting, setting.name.place, usable ? Item::of(name) : Item::poison(), nullptr});
+  indexChoices(setting);
 }
 
 void ModelChecker::checkOverrideNames() {
@@ -249,6 +250,7 @@ std::optional<Model> ModelChecker::check() {
   model.name = source.name.text;
   model.place = source.name.place;
   model.text = std::string(sources.textAt(source.place));
+  statements.push_back({source.place, source.place});
   findRepeatNames();
   checkSettings();
   checkBlock(*source.body, false);
@@ -264,8 +266,9 @@ std::optional<Model> ModelChecker::check() {
   return std::move(model);
 }
 
-std::optional<Model> checkModel(const ast::File &file, const SourceFiles &sources, std::string_view modelName,
-                                const Overrides &overrides, Diagnostics &diagnostics) {
+static std::optional<Model> checkNamed(const ast::File &file, const SourceFiles &sources,
+                                       std::string_view modelName, const Overrides &overrides,
+                                       Diagnostics &diagnostics, NameIndex *names) {
   const ast::Model *source = chooseModel(file, modelName, diagnostics);
   if (!source)
     return std::nullopt;
@@ -276,7 +279,17 @@ std::optional<Model> checkModel(const ast::File &file, const SourceFiles &source
           .note(source->name.place, "the first is here");
       return std::nullopt;
     }
-  return ModelChecker(*source, sources, overrides, diagnostics).check();
+  return ModelChecker(*source, sources, overrides, diagnostics, names).check();
+}
+
+std::optional<Model> checkModel(const ast::File &file, const SourceFiles &sources, std::string_view modelName,
+                                const Overrides &overrides, Diagnostics &diagnostics) {
+  return checkNamed(file, sources, modelName, overrides, diagnostics, nullptr);
+}
+
+std::optional<Model> checkModel(const ast::File &file, const SourceFiles &sources, std::string_view modelName,
+                                const Overrides &overrides, Diagnostics &diagnostics, NameIndex &names) {
+  return checkNamed(file, sources, modelName, overrides, diagnostics, &names);
 }
 
 } // namespace weft::lang

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #pragma once
 
-#include "frontend/Checker.h"
+#include "frontend/Index.h"
 
 #include <functional>
 #include <set>
@@ -59,13 +59,14 @@ struct PathNames {
     const ast::Stmt *def = nullptr; // pasted from this def
   };
   std::map<std::string, Entry, std::less<>> names;
+  std::string path; // of the scope, without indices: `block.attn`
 };
 
 class ModelChecker {
 public:
   ModelChecker(const ast::Model &source, const SourceFiles &sources, const Overrides &overrides,
-               Diagnostics &diagnostics)
-      : source(source), sources(sources), overrides(overrides), diagnostics(diagnostics) {}
+               Diagnostics &diagnostics, NameIndex *index = nullptr)
+      : source(source), sources(sources), overrides(overrides), diagnostics(diagnostics), index(index) {}
   std::optional<Model> check();
 
 private:
@@ -95,6 +96,23 @@ private:
   void reportUnknown(const std::string &name, const Place &place);
   std::vector<std::string> visibleNames() const;
   template <typename Body> void inScope(Scope &inner, Body body);
+
+  //===--- Names for editors (CheckIndex.cpp); nothing without an index ---===//
+  void indexDeclaration(const ast::Name &name, const Symbol &symbol);
+  void indexUse(const Place &place, std::string_view name, const Symbol &symbol, const Item &item);
+  void indexStep(NameKind kind, const ast::Name &name, const Place &whole);
+  void indexChoice(const ast::Expr &word, std::string_view setting);
+  void indexChoices(const ast::Setting &setting);
+  /// A function or operator at `place`, with the value that the term `whole` has.
+  void indexTerm(NameKind kind, const Place &place, std::string_view name, const Item &item,
+                 const Place &whole);
+  std::string typeText(const Item &item) const;
+  std::string stepPath(const std::string &name) const;
+  Place wordIn(const Place &place, const std::string &word) const;
+  void indexCount(const ast::Stmt &layer, const FormulaRef &count);
+  struct Statement {
+    Place place, block;
+  };
 
   //===--- Statements (CheckStatements.cpp) ---===//
   Item checkBlock(const ast::Block &block, bool wantsValue);
@@ -215,6 +233,8 @@ private:
   bool produces = false;
   Place lossPlace;
   bool hasLoss = false;
+  NameIndex *index = nullptr;
+  std::vector<Statement> statements; // around what is being checked; kept for the index
 
   friend struct DepthGuard;
 };

@@ -1,6 +1,7 @@
 //===- Parser.cpp - Files, words and recovery -----------------------------===//
 
 #include "frontend/Parser.h"
+#include "frontend/Opened.h"
 #include "frontend/ParserImpl.h"
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 namespace weft::lang {
 namespace {
@@ -208,7 +210,13 @@ void Parser::parseFile() {
   }
 }
 
-void parseInto(ast::File &file, int32_t index, SourceFiles &sources, Diagnostics &diagnostics) {
+namespace {
+
+/// Gives the number of a file that is used.
+using Load = std::function<absl::StatusOr<int32_t>(const std::string &path)>;
+
+void parseWith(ast::File &file, int32_t index, SourceFiles &sources, Diagnostics &diagnostics,
+               const Load &load) {
   // Depth first by hand: a chain of a thousand files must not use the stack.
   struct Pending {
     int32_t index;
@@ -234,12 +242,41 @@ void parseInto(ast::File &file, int32_t index, SourceFiles &sources, Diagnostics
     }
     ast::Use use = pending.back().uses[pending.back().next++];
     std::filesystem::path folder = std::filesystem::path(sources.file(use.place.file).path).parent_path();
-    absl::StatusOr<int32_t> used = sources.load((folder / use.path).string());
+    absl::StatusOr<int32_t> used = load((folder / use.path).string());
     if (!used.ok())
       diagnostics.error(codeOf(used.status()), use.place, std::string(used.status().message()));
     else
       open(*used);
   }
+}
+
+std::string canonicalOf(const std::string &path) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(path, error).string();
+}
+
+} // namespace
+
+void parseInto(ast::File &file, int32_t index, SourceFiles &sources, Diagnostics &diagnostics) {
+  parseWith(file, index, sources, diagnostics, [&](const std::string &path) { return sources.load(path); });
+}
+
+ast::File parseOpened(const std::string &path, std::string text, const OpenText &open, SourceFiles &sources,
+                      Diagnostics &diagnostics) {
+  ast::File file;
+  const int32_t first = sources.add(path, std::move(text));
+  std::map<std::string, int32_t> opened = {{canonicalOf(path), first}};
+  auto load = [&](const std::string &used) -> absl::StatusOr<int32_t> {
+    const std::string canonical = canonicalOf(used);
+    if (auto known = opened.find(canonical); known != opened.end())
+      return known->second;
+    std::optional<std::string> held = open(canonical);
+    if (!held)
+      return sources.load(used);
+    return opened[canonical] = sources.add(used, std::move(*held));
+  };
+  parseWith(file, first, sources, diagnostics, load);
+  return file;
 }
 
 ast::File parseFile(const std::string &path, SourceFiles &sources, Diagnostics &diagnostics) {

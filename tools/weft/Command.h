@@ -92,6 +92,7 @@ int importCommand(int, const char **);
 int exportCommand(int, const char **);
 int diffCommand(int, const char **);
 int logCommand(int, const char **);
+int lspCommand(int, const char **);
 int completionsCommand(int, const char **);
 int manCommand(int, const char **);
 

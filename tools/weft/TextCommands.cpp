@@ -2,10 +2,10 @@
 
 #include "tools/weft/Output.h"
 
+#include "frontend/CheckFile.h"
 #include "frontend/Explain.h"
 #include "frontend/Format.h"
 #include "frontend/Parser.h"
-#include "frontend/Weights.h"
 #include "runtime/core/File.h"
 
 #include "llvm/Support/raw_ostream.h"
@@ -14,7 +14,6 @@
 
 #include <iostream>
 #include <iterator>
-#include <map>
 
 using namespace weft;
 namespace cl = llvm::cl;
@@ -28,26 +27,11 @@ namespace {
 /// Checks what one file itself holds; files that it uses only lend their models.
 class FileCheck {
 public:
-  FileCheck(const std::string &path, const lang::Overrides &sets) : path(path), sets(sets) {
+  FileCheck(const std::string &path, const lang::Overrides &sets) : path(path) {
     file = lang::parseFile(path, sources, diagnostics);
     if (diagnostics.hasErrors())
       return;
-    own = sources.find(path);
-    for (const lang::ast::Model &model : file.models)
-      if (isOwn(model.place, models))
-        modelCalled(model.name);
-    for (const lang::ast::Plan &plan : file.plans)
-      if (isOwn(plan.place, plans))
-        if (const lang::Model *model = modelCalled(plan.model))
-          lang::checkPlan(file, sources, plan.name.text, *model, diagnostics);
-    for (const lang::ast::Train &train : file.trains)
-      if (isOwn(train.place, recipes))
-        if (const lang::Model *model = modelCalled(train.model))
-          lang::checkRecipe(file, sources, train.name.text, *model, diagnostics);
-    for (const lang::ast::Weights &table : file.weights)
-      if (isOwn(table.place, tables))
-        if (const lang::Model *model = modelCalled(table.model))
-          lang::checkWeights(file, sources, table.name.text, *model, diagnostics);
+    counts = lang::checkStatements(file, sources.find(path), sources, sets, diagnostics);
   }
 
   /// Names of the settings of all models.
@@ -68,58 +52,19 @@ public:
       if (count > 0)
         absl::StrAppend(&text, text.empty() ? "" : ", ", count, " ", one, count > 1 ? "s" : "");
     };
-    part(models, "model");
-    part(plans, "plan");
-    part(recipes, "recipe");
-    part(tables, "weight table");
+    part(counts.models, "model");
+    part(counts.plans, "plan");
+    part(counts.recipes, "recipe");
+    part(counts.tables, "weight table");
     return absl::StrCat(path, ": ", text.empty() ? "nothing to check" : text, ": no errors");
   }
 
 private:
-  bool isOwn(const lang::Place &place, int &count) const {
-    bool found = place.file == own;
-    count += found;
-    return found;
-  }
-
-  /// Each model is checked once, however many statements are for it.
-  const lang::Model *modelCalled(const lang::ast::Name &name) {
-    auto [entry, isNew] = checked.try_emplace(name.text);
-    if (!isNew)
-      return entry->second ? &*entry->second : nullptr;
-    if (file.findModel(name.text)) {
-      entry->second =
-          lang::checkModel(file, sources, name.text, setsFor(*file.findModel(name.text)), diagnostics);
-    } else {
-      std::vector<std::string> names;
-      for (const lang::ast::Model &model : file.models)
-        names.push_back(model.name.text);
-      std::string close = lang::nearest(name.text, names);
-      diagnostics.error(lang::Code::W0208, name.place, "there is no model `" + name.text + "`")
-          .advise(close.empty() ? "`use \"FILE.weft\"` brings the models of another file"
-                                : "did you mean `" + close + "`?");
-    }
-    return entry->second ? &*entry->second : nullptr;
-  }
-
-  /// Of one model: several models in a file need not have the same settings.
-  lang::Overrides setsFor(const lang::ast::Model &model) const {
-    lang::Overrides own;
-    for (const auto &[name, value] : sets)
-      for (const lang::ast::Setting &setting : model.settings)
-        if (setting.name.text == name)
-          own.emplace_back(name, value);
-    return own;
-  }
-
   std::string path;
-  const lang::Overrides &sets;
   lang::SourceFiles sources;
   lang::Diagnostics diagnostics;
   lang::ast::File file;
-  int32_t own = -1;
-  int models = 0, plans = 0, recipes = 0, tables = 0;
-  std::map<std::string, std::optional<lang::Model>> checked;
+  lang::FileStatements counts;
 };
 
 //===----------------------------------------------------------------------===//

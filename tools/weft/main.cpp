@@ -47,6 +47,7 @@ const CommandEntry weft::kCommands[] = {
     {"cache", "compiled kernels on disk", cacheCommand},
     {"diff", "what two runs were told, how far apart they are", diffCommand},
     {"log", "a run's log as CSV or for TensorBoard", logCommand},
+    {"lsp", "a language server for editors", lspCommand},
     {"completions", "completions for bash, zsh or fish", completionsCommand},
     {"man", "the manual page", manCommand},
 };
