@@ -4,7 +4,9 @@
 // itself, so that its part of the next row comes into the place of what it has just
 // written out: logits cross the memory bus once each way, reads beside writes, and
 // the bound is that of a copy. Where two rows fit, two blocks share a
-// multiprocessor: one computes while the other's row is on its way.
+// multiprocessor: one computes while the other's row is on its way. What of a row does
+// not fit is read twice, the second time mostly from the second cache, as few rows are
+// worked on at once.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Codegen/Gpu/Loss.h"
@@ -27,40 +29,43 @@ constexpr double kLow = -std::numeric_limits<double>::infinity();
 /// Powers are of two: `shift` and `lse` below are logarithms to base 2.
 class HeldLoss {
 public:
-  HeldLoss(const LossTerms &terms, Block &block)
-      : terms(terms), block(block), e(block.e), lanes(e.width), base(block.argument(terms.logits)),
-        to(block.result(0)) {}
+  HeldLoss(const LossTerms &terms, int64_t near, Block &block)
+      : terms(terms), block(block), e(block.e), lanes(e.width), near(near),
+        base(block.argument(terms.logits)), to(block.result(0)) {}
   void run();
 
 private:
-  Value vectors() { return e.number(terms.width / lanes); }
+  /// Of vector `v`, which is x, with what goes from vector to vector.
+  using Each = function_ref<SmallVector<Value>(Value v, Value x, ValueRange in, bool isNear)>;
+  SmallVector<Value> overRow(ValueRange start, Each body);
+  Value isClass(Value v);
   Value number(double value) { return e.constant(e.f32, value); }
   Value same(Value value, Value x) { return isa<VectorType>(x.getType()) ? e.splat(value) : value; }
-  Value load(Value v);
+  Value load(Value row, Value v);
   Value powerOver(Value x, Value shift);
-  void fetch(Value number, Value v);
   void fetchIf(Value there, Value number, Value v);
   void hidePadding();
   std::pair<Value, Value> together(Value most, Value sum);
   void reduce(Value slot);
   Value share(Value x);
+  Value pick(Value target);
   void counted(Value number, Value next, Value isNext, Value target, Value slot);
   void uncounted(Value number, Value next, Value isNext);
 
   const LossTerms &terms;
   Block &block;
   Emitter &e;
-  int64_t lanes;
-  Value base, to;
+  int64_t lanes, near;         // vectors that are held
+  Value base, to, far;         // far: the row in memory
   Value held, largest, powers; // shared: the row; of warps, for this row and the one before
   Value weight, lse, plain;
 };
 
-/// Vector `v` of the row. Halves are taken apart by shifts: a conversion that flushes
+/// Vector `v` of a row. Halves are taken apart by shifts: a conversion that flushes
 /// (flushTiny) shares the unit of the exponentials.
-Value HeldLoss::load(Value v) {
-  Value place = e.at(held, e.muli(v, lanes));
-  if (!e.halves.contains(held))
+Value HeldLoss::load(Value row, Value v) {
+  Value place = e.at(row, e.muli(v, lanes));
+  if (!e.halves.contains(row))
     return e.load(e.floats, place, 16);
   auto words = VectorType::get({lanes / 2}, e.i32), halves = VectorType::get({lanes / 2}, e.f32);
   auto floatsOf = [&](Value bits) -> Value { return arith::BitcastOp::create(e.b, e.loc, halves, bits); };
@@ -80,16 +85,40 @@ Value HeldLoss::powerOver(Value x, Value shift) {
 }
 
 /// Starts to copy vector `v` of row `number`.
-void HeldLoss::fetch(Value number, Value v) {
-  Value place = e.muli(v, lanes);
-  block.copy(e.at(e.at(base, e.muli(number, terms.width)), place), e.at(held, place));
-}
-
 void HeldLoss::fetchIf(Value there, Value number, Value v) {
-  e.when(there, [&] { fetch(number, v); });
+  e.when(there, [&] {
+    Value place = e.muli(v, lanes);
+    block.copy(e.at(e.at(base, e.muli(number, terms.width)), place), e.at(held, place));
+  });
 }
 
-/// Padding is -inf from here on: nothing of the sum, and its gradient 0.
+/// This thread's vectors of the row: those that are held, then the others.
+SmallVector<Value> HeldLoss::overRow(ValueRange start, Each body) {
+  auto sums = overVectors(block, e.number(near), start,
+                          [&](Value v, ValueRange in) { return body(v, load(held, v), in, true); });
+  int64_t count = terms.width / lanes;
+  if (near == count)
+    return sums;
+  auto loop = scf::ForOp::create(e.b, e.loc, e.addi(block.thread, near), e.number(count),
+                                 e.number(block.threads), sums);
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(loop.getBody());
+  Value v = loop.getInductionVar(), x = load(far, v);
+  if (terms.width != terms.vocab)
+    x = e.select(isClass(v), x, e.constant(e.floats, kLow));
+  auto next = body(v, x, loop.getRegionIterArgs(), false);
+  if (!start.empty())
+    scf::YieldOp::create(e.b, e.loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+/// Which lanes of vector `v` are no padding.
+Value HeldLoss::isClass(Value v) {
+  Value first = e.muli(v, lanes);
+  return e.compare(Predicate::slt, e.addi(e.splat(first), e.iota(e.i64)), e.splat(e.number(terms.vocab)));
+}
+
+/// Padding that is held is -inf from here on: nothing of the sum, and its gradient 0.
 void HeldLoss::hidePadding() {
   if (terms.width == terms.vocab)
     return;
@@ -98,14 +127,12 @@ void HeldLoss::hidePadding() {
   Value own = e.addi(block.thread, round);
   Value late = e.compare(Predicate::slt, own, e.number(padded));
   Value start = e.select(late, e.addi(own, block.threads), own);
-  auto loop = scf::ForOp::create(e.b, e.loc, start, vectors(), e.number(block.threads));
+  auto loop = scf::ForOp::create(e.b, e.loc, start, e.number(near), e.number(block.threads));
   OpBuilder::InsertionGuard guard(e.b);
   e.b.setInsertionPointToStart(loop.getBody());
-  Value v = loop.getInductionVar(), first = e.muli(v, lanes);
-  Value isClass =
-      e.compare(Predicate::slt, e.addi(e.splat(first), e.iota(e.i64)), e.splat(e.number(terms.vocab)));
-  Value kept = e.select(isClass, load(v), e.constant(e.floats, kLow));
-  e.store(kept, e.at(held, first), 16);
+  Value v = loop.getInductionVar();
+  Value kept = e.select(isClass(v), load(held, v), e.constant(e.floats, kLow));
+  e.store(kept, e.at(held, e.muli(v, lanes)), 16);
 }
 
 /// Largest shift of 32 neighbours, and their sums over it.
@@ -120,16 +147,14 @@ std::pair<Value, Value> HeldLoss::together(Value most, Value sum) {
 void HeldLoss::reduce(Value slot) {
   Value low = number(kLow), none = number(0), log2e = number(std::numbers::log2e);
   // One reading: the largest so far, and the sum of powers over it (arXiv:1805.02867).
-  auto sums =
-      overVectors(block, vectors(), {low, none, none}, [&](Value v, ValueRange in) -> SmallVector<Value> {
-        Value x = load(v);
-        Value most = e.larger(e.mul(e.largestOf(x), log2e), in[0]);
-        // All of what was seen may be -inf: nothing is subtracted then.
-        Value shift = e.select(e.less(low, most), most, none);
-        Value power = e.sumOf(powerOver(x, shift));
-        Value sum = e.fma(in[1], emitExp2OfNegative(e, e.sub(in[0], shift)), power);
-        return {most, sum, terms.smoothing != 0 ? e.add(in[2], e.sumOf(x)) : in[2]};
-      });
+  auto sums = overRow({low, none, none}, [&](Value, Value x, ValueRange in, bool) -> SmallVector<Value> {
+    Value most = e.larger(e.mul(e.largestOf(x), log2e), in[0]);
+    // All of what was seen may be -inf: nothing is subtracted then.
+    Value shift = e.select(e.less(low, most), most, none);
+    Value power = e.sumOf(powerOver(x, shift));
+    Value sum = e.fma(in[1], emitExp2OfNegative(e, e.sub(in[0], shift)), power);
+    return {most, sum, terms.smoothing != 0 ? e.add(in[2], e.sumOf(x)) : in[2]};
+  });
   auto [most, sum] = together(sums[0], sums[1]);
   // The row before, whose threads may still read, has the other slot.
   e.when(e.compare(Predicate::eq, block.lane, e.number(0)), [&, most = most, sum = sum] {
@@ -152,6 +177,15 @@ Value HeldLoss::share(Value x) {
   return terms.smoothing != 0 ? e.sub(value, same(e.mul(weight, number(shared)), x)) : value;
 }
 
+/// The target's logit, wherever it lies.
+Value HeldLoss::pick(Value target) {
+  if (near == terms.width / lanes)
+    return e.load(e.f32, held, target);
+  Value isNear = e.compare(Predicate::slt, target, e.number(near * lanes));
+  Value inside = e.load(e.f32, held, e.select(isNear, target, e.muli(block.thread, lanes)));
+  return e.select(isNear, inside, e.load(e.f32, far, target));
+}
+
 void HeldLoss::counted(Value row, Value next, Value isNext, Value target, Value slot) {
   reduce(slot);
   // The target's logit, loss and gradient are the affair of the thread that copied it.
@@ -160,7 +194,7 @@ void HeldLoss::counted(Value row, Value next, Value isNext, Value target, Value 
   {
     OpBuilder::InsertionGuard guard(e.b);
     e.b.setInsertionPointToStart(owner.thenBlock());
-    Value picked = e.load(e.f32, held, target), natural = e.mul(lse, number(std::numbers::ln2));
+    Value picked = pick(target), natural = e.mul(lse, number(std::numbers::ln2));
     Value loss = e.sub(natural, e.mul(number(1 - terms.smoothing), picked));
     if (terms.smoothing != 0)
       loss = e.sub(loss, e.mul(number(terms.smoothing / static_cast<double>(terms.vocab)), plain));
@@ -172,9 +206,11 @@ void HeldLoss::counted(Value row, Value next, Value isNext, Value target, Value 
     scf::YieldOp::create(e.b, e.loc, number(0));
   }
   Value out = e.at(to, e.muli(row, terms.width));
-  overVectors(block, vectors(), [&](Value v) {
-    e.store(share(load(v)), e.at(out, e.muli(v, lanes)), 16);
-    fetchIf(isNext, next, v);
+  overRow({}, [&](Value v, Value x, ValueRange, bool isNear) -> SmallVector<Value> {
+    e.store(share(x), e.at(out, e.muli(v, lanes)), 16);
+    if (isNear)
+      fetchIf(isNext, next, v);
+    return {};
   });
   e.when(isOwner, [&] { e.store(owner.getResult(0), out, target); });
 }
@@ -183,9 +219,11 @@ void HeldLoss::uncounted(Value row, Value next, Value isNext) {
   e.when(e.compare(Predicate::eq, block.thread, e.number(0)),
          [&] { e.store(number(0), block.result(1), row); });
   Value out = e.at(to, e.muli(row, terms.width));
-  overVectors(block, vectors(), [&](Value v) {
+  overRow({}, [&](Value v, Value, ValueRange, bool isNear) -> SmallVector<Value> {
     e.store(e.constant(e.floats, 0), e.at(out, e.muli(v, lanes)), 16);
-    fetchIf(isNext, next, v);
+    if (isNear)
+      fetchIf(isNext, next, v);
+    return {};
   });
 }
 
@@ -203,13 +241,13 @@ static void flushTiny(Emitter &e) {
 void HeldLoss::run() {
   constexpr int64_t kVectorBytes = 16;
   flushTiny(e);
-  held = block.dynamic(terms.width / lanes * kVectorBytes);
+  held = block.dynamic(near * kVectorBytes);
   largest = block.shared(2 * Block::kWarp), powers = block.shared(2 * Block::kWarp);
   if (e.halves.contains(base))
     e.halves.insert(held);
   auto isRow = [&](Value number) { return e.compare(Predicate::slt, number, e.number(block.itemCount)); };
   Value isFirst = isRow(block.block);
-  overVectors(block, vectors(), [&](Value v) { fetchIf(isFirst, block.block, v); });
+  overVectors(block, e.number(near), [&](Value v) { fetchIf(isFirst, block.block, v); });
   block.commitCopies();
   auto loop = scf::ForOp::create(e.b, e.loc, block.block, e.number(block.itemCount), block.blocks,
                                  ValueRange{e.number(0)});
@@ -217,6 +255,7 @@ void HeldLoss::run() {
   e.b.setInsertionPointToStart(loop.getBody());
   Value item = loop.getInductionVar(), slot = loop.getRegionIterArgs()[0];
   Value next = e.addi(item, block.blocks), isNext = isRow(next);
+  far = e.at(base, e.muli(item, terms.width));
   // Their way from memory goes beside the row's.
   Value target = e.loadIndex(block.argument(terms.targets), item);
   weight = terms.weight ? e.load(e.f32, block.argument(terms.weight), item) : number(1);
@@ -239,15 +278,19 @@ MaybeKind heldLossKind(const BareKernel &bare, const LossTerms &terms) {
   int64_t blocks = bare.sharedBytes / (vectors * 16 + kOwn); // of a multiprocessor
   // Smoothing would count the padding.
   bool smooth = terms.smoothing != 0 && terms.width != terms.vocab;
-  if (terms.width % lanes != 0 || blocks == 0 || smooth)
+  if (terms.width % lanes != 0 || smooth)
     return std::nullopt;
   BlockKind kind;
   kind.items = terms.rows;
   kind.width = lanes;
   int64_t warps = (vectors + kVectors * Block::kWarp - 1) / (kVectors * Block::kWarp);
-  kind.threads = std::clamp(warps * Block::kWarp, kLeastThreads, kMostThreads / std::min<int64_t>(blocks, 2));
-  kind.build = [terms](Block &block) {
-    HeldLoss(terms, block).run();
+  int64_t most = blocks < 2 ? kMostThreads : kMostThreads / 2;
+  kind.threads = std::clamp(warps * Block::kWarp, kLeastThreads, most);
+  // Whole rounds of the threads: a vector is the same thread's, wherever it lies.
+  int64_t round = kind.threads * 16, near = (bare.sharedBytes - kOwn) / round * kind.threads;
+  near = blocks == 0 ? near : vectors;
+  kind.build = [terms, near](Block &block) {
+    HeldLoss(terms, near, block).run();
     return success();
   };
   return kind;

@@ -128,10 +128,11 @@ TEST(GpuOps, norm) {
 }
 
 // Rows that start anywhere and are read twice; rows that shared memory holds, two at a
-// time or one; targets that count or not, large logits. Catches: a row read before its
-// copy is there, or over one that is still worked on; another thread's target.
+// time, one, or a part of one; targets that count or not, in the part that is held or
+// not, large logits. Catches: a row read before its copy is there, or over one that is
+// still worked on; another thread's target.
 TEST(GpuOps, crossEntropy) {
-  for (int64_t vocab : {5, 64, 5003, 5008, 40000})
+  for (int64_t vocab : {5, 64, 5003, 5008, 40000, 60000})
     for (bool halves : {false, true}) {
       std::string logits = tensor("token:6 vocab:" + std::to_string(vocab)),
                   targets = tensor("token:6", "i32");
@@ -142,7 +143,8 @@ TEST(GpuOps, crossEntropy) {
           return std::sin(static_cast<double>(i)) * (i % 97 ? 4 : 80);
         };
         harness.fill[1] = [vocab](size_t, size_t i) {
-          return i == 2 ? -1.0 : static_cast<double>(static_cast<int64_t>(i * 31) % vocab);
+          int64_t target = static_cast<int64_t>(i * 31) % vocab;
+          return i == 2 ? -1.0 : static_cast<double>(i == 4 ? vocab - 3 : target);
         };
       };
       GpuHarness harness(kernelOf("weft.cross_entropy_grad %a0, %a1 weight %a2 " + options,
@@ -164,7 +166,7 @@ TEST(GpuOps, crossEntropy) {
 // Rows that end in columns which are no classes, whatever lies there. Catches: padding
 // in the sum, a gradient left there, a row that starts where the classes end.
 TEST(GpuOps, crossEntropyOfPaddedRows) {
-  const std::pair<int64_t, int64_t> sizes[] = {{57, 64}, {5003, 5008}, {39991, 40000}};
+  const std::pair<int64_t, int64_t> sizes[] = {{57, 64}, {5003, 5008}, {39991, 40000}, {119991, 120000}};
   for (auto [classes, width] : sizes)
     for (const char *smoothing : {"0.0", "1.0e-1"}) {
       std::string logits = tensor("token:6 vocab:" + std::to_string(width)),
