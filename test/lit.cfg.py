@@ -5,6 +5,7 @@ build's own folder stands first, then LLVM 22's (the ones on PATH may be older).
 """
 
 import os
+import shutil
 
 import lit.formats
 
@@ -30,6 +31,10 @@ config.environment["WEFT_DEVICE"] = "cpu"
 config.substitutions.append(("%models", os.path.join(config.weft_source_dir, "models")))
 config.substitutions.append(("%src", config.weft_source_dir))
 config.substitutions.append(("%python", "/usr/bin/python3"))
+
+# A browser that pages are opened in.
+if os.environ.get("WEFT_CHROMIUM") or any(map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"])):
+    config.available_features.add("chromium")
 
 # A stand-in for the driver, where it was built (test/runtime/cuda/Stub.h).
 stub = os.path.join(config.weft_binary_dir, "test", "runtime", "cuda", "stub")

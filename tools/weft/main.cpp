@@ -3,6 +3,7 @@
 #include "tools/weft-opt/OptMain.h"
 #include "tools/weft/Command.h"
 #include "tools/weft/Describe.h"
+#include "tools/weft/inspect/Inspect.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/MLIRContext.h"
@@ -41,6 +42,7 @@ const CommandEntry weft::kCommands[] = {
     {"measure", "ranks, gates, loss curves and recall of runs", measureCommand},
     {"sweep", "train cells of one experiment: rates, sizes, seeds", sweepCommand},
     {"windows", "a map of windows: layers by heads", windowsCommand},
+    {"inspect", "one HTML page about a model or a run", inspectCommand},
     {"data", "prepare and look at text", dataCommand},
     {"kernels", "GPU kernels of a model: cost, correctness, speed", kernelsCommand},
     {"devices", "devices that can run a model", devicesCommand},

@@ -1,0 +1,8 @@
+//===- Inspect.h - weft inspect ---------------------------------*- C++ -*-===//
+#pragma once
+
+namespace weft {
+
+int inspectCommand(int argc, const char **argv);
+
+} // namespace weft

@@ -1,0 +1,17 @@
+# Writes tools/weft/inspect/Page.inc in the build folder: the page's parts as constants.
+# The script is its files one after another: main.js, the last, starts it.
+set(WEFT_PAGE_TEXT "")
+function(weft_page_part name)
+  set(text "")
+  foreach(file ${ARGN})
+    set(path ${CMAKE_CURRENT_SOURCE_DIR}/inspect/${file})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    file(READ ${path} part)
+    string(APPEND text "R\"part(${part})part\"\n")
+  endforeach()
+  set(WEFT_PAGE_TEXT "${WEFT_PAGE_TEXT}constexpr const char ${name}[] =\n${text};\n" PARENT_SCOPE)
+endfunction()
+weft_page_part(kPage page.html)
+weft_page_part(kStyle page.css)
+weft_page_part(kScript dom.js source.js ir.js irview.js tables.js heads.js memory.js curves.js run.js main.js)
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tools/weft/inspect/Page.inc CONTENT "@WEFT_PAGE_TEXT@" @ONLY)
