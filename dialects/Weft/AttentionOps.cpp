@@ -139,6 +139,40 @@ LogicalResult HeadStatisticsOp::verify() {
 // Fixed patterns
 //===----------------------------------------------------------------------===//
 
+LogicalResult PatternStatisticsOp::verify() {
+  RankedTensorType q = tensorOf(getQ()), k = tensorOf(getK());
+  ArrayRef<StringAttr> axes = axesOf(q);
+  if (axes.size() < 3 || axes[0] != "batch" || axes[1] != "pos" || k.getRank() < 3 ||
+      !sameSize(k.getDimSize(0), q.getDimSize(0)) ||
+      !sameSize(k.getDimSize(1), q.getDimSize(1))) // pattern_statistics_c1
+    return emitOpError("expects q of axes batch, pos, heads..., channel and k of its batch and pos, but got ")
+           << q << " and " << k;
+  if (failed(sameType(getLoc(), "lse", getLse().getType(),
+                      withoutLast(q, q.getElementType()))) || // pattern_statistics_c2
+      failed(verifyWindows(*this, getWindows(), q)) ||        // pattern_statistics_c3
+      failed(verifyKvOf(*this, getKvOf(), q)))                // pattern_statistics_c3
+    return failure();
+  RankedTensorType documents = tensorOf(getDocuments()), reach = tensorOf(getReach());
+  const int64_t places = q.getDimSize(1), tokens = q.getDimSize(0) * places;
+  if (reach.getRank() != 1 || !sameSize(reach.getDimSize(0), places) || documents.getRank() != 1 ||
+      documents.getDimSize(0) > tokens) // pattern_statistics_c4
+    return emitOpError("expects `reach` of ") << places << " places and at most " << tokens
+                                              << " documents, but got " << reach << " and " << documents;
+  auto has = [&](Value value, int64_t width) {
+    RankedTensorType type = tensorOf(value);
+    return type.getRank() == 2 && sameSize(type.getDimSize(0), headCount(q)) &&
+           sameSize(type.getDimSize(1), width);
+  };
+  for (Value table : {getA(), getR(), getZ(), getColumns(), getDiagonals()})
+    if (!has(table, places)) // pattern_statistics_c5
+      return emitOpError("expects a, r, z, columns and diagonals of ")
+             << headCount(q) << " heads x " << places << " places, but got " << table.getType();
+  if (has(getSums(), kPatternSums))
+    return success();
+  return emitOpError("expects a result of ") // pattern_statistics_c6
+         << headCount(q) << " heads x " << kPatternSums << " sums, but got " << getSums().getType();
+}
+
 LogicalResult MixOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor op, Types &types) {
   RankedTensorType v = tensorOf(op.getV()), a = tensorOf(op.getA()), starts = tensorOf(op.getDocStart());
   if (v.getRank() < 3 || axesOf(v).size() < 3 || axesOf(v)[0] != "batch") // mix_c1

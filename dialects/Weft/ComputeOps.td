@@ -399,6 +399,51 @@ def Weft_HeadStatisticsOp : Weft_PureOp<"head_statistics", [AttrSizedOperandSegm
   let extraClassDeclaration = kOwnCost;
 }
 
+def Weft_PatternStatisticsOp : Weft_PureOp<"pattern_statistics"> {
+  let summary = "what calibration measures of each head: moments of its mean attention, distances to a pattern";
+  let description = [{
+    Document x begins at place documents[x] of q's rows laid end to end (row b, place i:
+    b * pos + i); reach[i] is the number of documents that have a row i, and they are
+    the first: `documents` starts with the longest. Row i of a document sees the keys
+    max(0, i - windows[h] + 1) <= j <= i, all counted from its start. With
+
+    ```
+    A_x[i, j] = exp(scale * sum_c q[x + i, h, c] k[x + j, kv(h), c] - lse[x + i, h])
+    M[i, j]   = 1 / reach[i] sum_x A_x[i, j]
+    P[i, j]   = exp(a[h, j] + r[h, i - j] - z[h, i])
+    ```
+
+    columns[h, j] is the sum over x and i of A_x[i, j], diagonals[h, d] of A_x[i, i - d],
+    and sums[h] holds eight sums over x, i and j:
+
+    ```
+    0  M log M                    4  (A - P)^2
+    1  (A - M)^2                  5  A (log A - max(log P, log 1e-30))
+    2  -A log A                   6  sqrt(A P)
+    3  -A log A / log n           7  |A - P| / 2
+    ```
+
+    n is the number of keys that the row sees; number 3 is 0 where n is 1. Number 1
+    is taken about a mean that moves from document to document, so it is never
+    negative. Sums are of floats in a fixed order, whatever the number of workers.
+    Sources: arXiv:2609.34650, appendix B.1, table 4; Welford, Technometrics 4, 1962.
+
+    Constraints: q has `batch` and `pos` first and one axis last, and k has q's batch
+    and pos (C1); `lse` is q without its channel (C2); `windows` has one value a head,
+    and so has `kv_of` (C3); `reach` has one value a place, and `documents` at most one
+    a place of q's rows (C4); a, r, z and both moments are [heads, pos] (C5); `sums` is
+    [heads, 8] (C6).
+  }];
+  let arguments = (ins Weft_Float:$q, Weft_Float:$k, Weft_Float:$lse, Weft_Int:$windows, Weft_Int:$documents,
+                   Weft_Int:$reach, Weft_Float:$a, Weft_Float:$r, Weft_Float:$z, Optional<Weft_Int>:$kv_of,
+                   Weft_Number:$scale);
+  let results = (outs Weft_Float:$columns, Weft_Float:$diagonals, Weft_Float:$sums);
+  let assemblyFormat = "$q `,` $k `,` $lse `windows` $windows `documents` $documents `reach` $reach "
+                       "`pattern` $a `,` $r `,` $z (`kv_of` $kv_of^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = kOwnCost;
+}
+
 def Weft_MixOp : Weft_Inferred<"mix", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<DifferentiableOpInterface>]> {
   let summary = "attention of frozen heads: a fixed pattern in place of scores and softmax";
   let description = [{

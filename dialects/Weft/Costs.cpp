@@ -189,6 +189,13 @@ Cost HeadStatisticsOp::getCost() {
                 rows * (4 * channels(getQ()) * 2 + 4 * channels(getV()) + 2 * channels(getV()) + 3));
 }
 
+// Scores again; exp, a moving mean, its squares and the distances of each pair.
+Cost PatternStatisticsOp::getCost() {
+  constexpr double kPair = 24;
+  double pairs = attentionPairs(getQ(), getK(), getWindows());
+  return costOf(*this, 2 * pairs * channels(getQ()), kPair * pairs);
+}
+
 /// Pairs of a mix: `out` [batch, queries, heads, channel] over `keys` places.
 static double mixPairs(Value out, int64_t keys, Value windows) {
   RankedTensorType type = tensorType(out);

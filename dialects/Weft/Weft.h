@@ -65,6 +65,9 @@ int64_t headCount(mlir::RankedTensorType q);
 /// Sums that weft.head_statistics keeps of a head.
 constexpr int64_t kHeadStatistics = 12;
 
+/// Sums that weft.pattern_statistics keeps of a head.
+constexpr int64_t kPatternSums = 8;
+
 /// The f64 number of an unrolled `Weft_Number` attribute.
 double numberOf(mlir::Attribute attribute);
 

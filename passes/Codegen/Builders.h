@@ -50,6 +50,7 @@ KernelKind crossEntropyGradKind(CrossEntropyGradOp op);
 KernelKind attendKind(AttendOp op);
 KernelKind attendGradQueryKind(AttendGradQueryOp op);
 KernelKind attendGradKeyValueKind(AttendGradKeyValueOp op);
+KernelKind patternStatisticsKind(PatternStatisticsOp op);
 KernelKind headStatisticsKind(HeadStatisticsOp op);
 KernelKind takeKind(TakeOp op);
 KernelKind putKind(PutOp op);

@@ -55,6 +55,7 @@ KernelKind kindOf(KernelOp kernel) {
       .Case([](AttendGradQueryOp op) { return attendGradQueryKind(op); })
       .Case([](AttendGradKeyValueOp op) { return attendGradKeyValueKind(op); })
       .Case([](HeadStatisticsOp op) { return headStatisticsKind(op); })
+      .Case([](PatternStatisticsOp op) { return patternStatisticsKind(op); })
       .Case([](TakeOp op) { return takeKind(op); })
       .Case([](PutOp op) { return putKind(op); })
       .Case([](MixOp op) { return mixKind(op); })

@@ -57,7 +57,7 @@ static bool isStatistic(KernelOp kernel, unsigned result) {
     return value == mix.getLse();
   if (auto product = dyn_cast<MixProductOp>(op))
     return value != product.getY();
-  return isa<PartialSumOp, MixGradPatternOp, HeadStatisticsOp>(op);
+  return isa<PartialSumOp, MixGradPatternOp, HeadStatisticsOp, PatternStatisticsOp>(op);
 }
 
 namespace {

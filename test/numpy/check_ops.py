@@ -266,6 +266,47 @@ def head_statistics(t, attrs, out):
     return [np.stack(columns, -1)]
 
 
+def pattern_statistics(t, attrs, out):
+    """Sums of each head from whole matrices, one square a document."""
+    q, places = t["q"].value, t["q"].value.shape[1]
+    heads = int(np.prod(q.shape[2:-1]))
+    tokens = lambda name: t[name].value.reshape(-1, *t[name].value.shape[2:])
+    flat, lse = tokens("q").reshape(-1, heads, q.shape[-1]), tokens("lse").reshape(-1, heads)
+    k = tokens("k").reshape(len(flat), -1, q.shape[-1])
+    k = k[:, t["kv_of"].value.astype(np.int64) if "kv_of" in t else np.arange(heads) * k.shape[1] // heads]
+    reach, starts = t["reach"].value.astype(int), t["documents"].value.astype(int)
+    i, j = np.arange(places)[:, None], np.arange(places)[None, :]
+    results = [np.zeros((heads, places)), np.zeros((heads, places)), np.zeros((heads, 8))]
+    for h in range(heads):
+        seen = (j <= i) & (j > i - t["windows"].value[h])
+        log_p = t["a"].value[h][None, :] + t["distance"].value[h][np.abs(i - j)] - t["z"].value[h][:, None]
+        attention, logs = [], []
+        for x, start in enumerate(starts[: reach[0]]):
+            length = int((reach > x).sum())
+            log = np.zeros((places, places))
+            log[:length, :length] = (attrs["scale"] * flat[start : start + length, h] @ k[start : start + length, h].T
+                                     - lse[start : start + length, h][:, None])
+            there = seen & (i < length)
+            attention.append(np.where(there, np.exp(log), 0))
+            logs.append(np.where(there, log, 0))
+        if not attention:
+            continue
+        a, logs = np.array(attention), np.array(logs)
+        mean = a.sum(0) / np.maximum(reach, 1)[:, None]
+        p, keys = np.where(seen, np.exp(log_p), 0), seen.sum(1)
+        here = np.array([seen & (x < reach)[:, None] for x in range(len(a))])
+        share = np.where(keys > 1, 1 / np.log(np.maximum(keys, 2)), 0)[:, None]
+        results[0][h] = a.sum((0, 1))
+        results[1][h] = [np.diagonal(a.sum(0), -d).sum() for d in range(places)]
+        total = reach[:, None] * mean
+        results[2][h] = [
+            (total * np.log(np.where(mean > 0, mean, 1))).sum(), np.where(here, (a - mean) ** 2, 0).sum(),
+            -(a * logs).sum(), -(a * logs * share).sum(), np.where(here, (a - p) ** 2, 0).sum(),
+            (a * (logs - np.maximum(log_p, np.log(1e-30)))).sum(), np.sqrt(a * p).sum(),
+            np.where(here, np.abs(a - p), 0).sum() / 2]
+    return results
+
+
 def cache_update(t, attrs, out):
     result = t["cache"].value.copy()
     start = int(t["offset"].value)

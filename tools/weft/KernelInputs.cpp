@@ -98,6 +98,14 @@ ArgumentRole roleFor(Operation *user, Value operand) {
         return operand == op.getWindows() ? ArgumentRole{Meaning::Window, sizeAlong(op.getX(), 1)}
                                           : scaleRole(op, operand, op.getY());
       })
+      .Case([&](PatternStatisticsOp op) {
+        if (operand == op.getWindows())
+          return ArgumentRole{Meaning::Window, sizeAlong(op.getK(), 1)};
+        if (operand == op.getKvOf())
+          return ArgumentRole{Meaning::Index, headCount(cast<RankedTensorType>(op.getK().getType()))};
+        bool sum = operand == op.getLse() || operand == op.getZ();
+        return sum ? ArgumentRole{Meaning::LogSum} : ArgumentRole{};
+      })
       .Case([&](HeadStatisticsOp op) {
         if (operand == op.getTargets())
           return ArgumentRole{Meaning::Target, 2};
@@ -270,6 +278,17 @@ static void layOutTiles(MixProductOp op, llvm::MutableArrayRef<Array> arrays) {
   }
 }
 
+/// A document a row, the last ones shorter than the rows.
+static void layOutDocuments(PatternStatisticsOp op, llvm::MutableArrayRef<Array> arrays) {
+  const int64_t rows = sizeAlong(op.getQ(), 0), places = sizeAlong(op.getQ(), 1);
+  std::vector<double> &starts = arrays[static_cast<size_t>(argumentOf(op.getDocuments()))].data;
+  std::vector<double> &reach = arrays[static_cast<size_t>(argumentOf(op.getReach()))].data;
+  for (size_t i = 0; i < starts.size(); ++i)
+    starts[i] = static_cast<double>(static_cast<int64_t>(i) % rows * places);
+  for (int64_t i = 0; i < places; ++i)
+    reach[static_cast<size_t>(i)] = static_cast<double>(4 * i < 3 * places ? rows : rows - rows / 3);
+}
+
 static double rounded(double value, FloatType type) {
   llvm::APFloat number(value);
   bool lossy = false;
@@ -298,5 +317,7 @@ llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool
   }
   for (MixProductOp op : kernel.getBody().getOps<MixProductOp>())
     layOutTiles(op, arrays);
+  for (PatternStatisticsOp op : kernel.getBody().getOps<PatternStatisticsOp>())
+    layOutDocuments(op, arrays);
   return arrays;
 }

@@ -240,6 +240,63 @@ LogicalResult evaluate(HeadStatisticsOp op, Frame &frame) {
   return success();
 }
 
+/// What evaluate(PatternStatisticsOp) adds for row i of head h.
+static void addPatternRow(PatternStatisticsOp op, Frame &frame, const Attention &a, int64_t h, int64_t i,
+                          ArrayRef<Array *> results) {
+  const int64_t places = a.queries, reach = static_cast<int64_t>(frame[op.getReach()].data[i]);
+  const int64_t first = std::max<int64_t>(0, i + 1 - static_cast<int64_t>(a.windows->data[h]));
+  const double most = std::log(static_cast<double>(i - first + 1));
+  double *sums = &results[2]->data[h * kPatternSums];
+  std::vector<double> each(static_cast<size_t>(reach));
+  for (int64_t j = first; j <= i; ++j) {
+    const double log = frame[op.getA()].data[h * places + j] + frame[op.getR()].data[h * places + i - j] -
+                       frame[op.getZ()].data[h * places + i];
+    const double p = std::exp(log), floor = std::max(log, std::log(1e-30));
+    double total = 0;
+    for (int64_t x = 0; x < reach; ++x) {
+      const auto place = static_cast<int64_t>(frame[op.getDocuments()].data[x]);
+      const int64_t b = place / places, start = place % places;
+      const double lse = frame[op.getLse()].data[a.query(b, start + i, h, 1)];
+      const double score = a.score(b, start + i, h, start + j) - lse, value = std::exp(score);
+      total += each[static_cast<size_t>(x)] = value;
+      sums[2] -= value * score;
+      sums[3] -= i > first ? value * score / most : 0;
+      sums[4] += (value - p) * (value - p);
+      sums[5] += value * (score - floor);
+      sums[6] += std::sqrt(value * p);
+      sums[7] += std::abs(value - p) / 2;
+    }
+    const double mean = reach > 0 ? total / static_cast<double>(reach) : 0;
+    for (double value : each)
+      sums[1] += (value - mean) * (value - mean);
+    sums[0] += mean > 0 ? total * std::log(mean) : 0;
+    results[0]->data[h * places + j] += total;
+    results[1]->data[h * places + i - j] += total;
+  }
+}
+
+LogicalResult evaluate(PatternStatisticsOp op, Frame &frame) {
+  Attention a = attentionOf(op.getQ(), op.getK(), op.getK(), op.getKvOf(), numberOf(op.getScale()), frame);
+  a.windows = &frame[op.getWindows()];
+  if (failed(check(a, op)))
+    return failure();
+  const auto listed = static_cast<int64_t>(frame[op.getDocuments()].data.size());
+  for (int64_t i = 0; i < a.queries; ++i)
+    for (int64_t x = 0, reach = static_cast<int64_t>(frame[op.getReach()].data[i]); x < reach; ++x)
+      if (double place = x < listed ? frame[op.getDocuments()].data[x] : -1;
+          place < 0 || static_cast<int64_t>(place) % a.queries + i >= a.queries ||
+          static_cast<int64_t>(place) >= a.rows * a.queries)
+        return op.emitError() << "document " << x << " begins at place " << static_cast<int64_t>(place)
+                              << " and has no row " << i << ": expected one of " << listed << " in " << a.rows
+                              << " rows of " << a.queries;
+  Array *results[] = {&frame.make(op.getColumns()), &frame.make(op.getDiagonals()),
+                      &frame.make(op.getSums())};
+  for (int64_t h = 0; h < a.heads; ++h)
+    for (int64_t i = 0; i < a.queries; ++i)
+      addPatternRow(op, frame, a, h, i, results);
+  return success();
+}
+
 LogicalResult evaluate(CacheUpdateOp op, Frame &frame) {
   const Array &cache = frame[op.getCache()], &value = frame[op.getValue()];
   auto offset = static_cast<int64_t>(frame.scalar(op.getOffset()));

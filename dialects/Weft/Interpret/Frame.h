@@ -69,6 +69,7 @@ mlir::LogicalResult evaluate(AttendOp op, Frame &frame);
 mlir::LogicalResult evaluate(AttendGradQueryOp op, Frame &frame);
 mlir::LogicalResult evaluate(AttendGradKeyValueOp op, Frame &frame);
 mlir::LogicalResult evaluate(HeadStatisticsOp op, Frame &frame);
+mlir::LogicalResult evaluate(PatternStatisticsOp op, Frame &frame);
 mlir::LogicalResult evaluate(CacheUpdateOp op, Frame &frame);
 
 // Patterns.cpp

@@ -27,7 +27,7 @@ static LogicalResult evaluateAny(Operation *op, Frame &frame) {
   return dispatch<ConstantOp, IntegersOp, UnaryOp, UnaryGradOp, BinaryOp, SumToOp, PartialSumOp, DropoutOp,
                   LayerNormOp, LayerNormGradOp, RmsNormOp, RmsNormGradOp, SoftmaxOp, SoftmaxGradOp, RopeOp,
                   ContractOp, ReshapeOp, ConvertOp, GatherOp, GatherGradOp, PositionOp, DocumentOp, AttendOp,
-                  AttendGradQueryOp, AttendGradKeyValueOp, HeadStatisticsOp, CacheUpdateOp, CrossEntropyOp,
+                  AttendGradQueryOp, AttendGradKeyValueOp, HeadStatisticsOp, PatternStatisticsOp, CacheUpdateOp, CrossEntropyOp,
                   CrossEntropyGradOp, LossHeadOp, LossHeadGradOp, NormOp, ClipScaleOp, AdamWOp, PolarOp,
                   AcceptOp, GetOp, SetOp, GetFlatOp, SetFlatOp, FusedOp, LaunchOp, TakeOp, PutOp, MixOp,
                   MixGradValueOp, MixGradPatternOp, MixTableOp, MixScaleOp, MixProductOp, MixDenseOp,

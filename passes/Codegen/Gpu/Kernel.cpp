@@ -45,6 +45,7 @@ static MaybeKind singleKind(const BareKernel &bare, std::string &why) {
       .Case<MixTableOp>([&](auto op) { return mixTableKind(bare, op); })
       .Case<MixScaleOp>([&](auto op) { return mixScaleKind(bare, op); })
       .Case<MixGradPatternOp>([&](auto op) { return mixGradPatternKind(bare, op); })
+      .Case<PatternStatisticsOp>([&](auto op) { return patternStatisticsKind(bare, op); })
       .Case<SumToOp>([&](auto op) { return sumToKind(bare, op); })
       .Case<NormOp>([&](auto op) { return normKind(bare, op); })
       .Case<HeadStatisticsOp>([&](auto op) { return headStatisticsKind(bare, op, why); })

@@ -30,6 +30,7 @@ MaybeKind mixScaleKind(const BareKernel &bare, MixScaleOp op);
 MaybeKind mixGradPatternKind(const BareKernel &bare, MixGradPatternOp op);
 MaybeKind sumToKind(const BareKernel &bare, SumToOp op);
 MaybeKind normKind(const BareKernel &bare, NormOp op);
+MaybeKind patternStatisticsKind(const BareKernel &bare, PatternStatisticsOp op);
 MaybeKind headStatisticsKind(const BareKernel &bare, HeadStatisticsOp op, std::string &why);
 MaybeKind crossEntropyKind(const BareKernel &bare, CrossEntropyOp op);
 MaybeKind crossEntropyGradKind(const BareKernel &bare, CrossEntropyGradOp op);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "test/passes/Codegen/KernelHarness.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -336,6 +337,87 @@ TEST(Patterns, speed) {
                   static_cast<int>(length), static_cast<int>(channel), forward.time(20) * 1e3,
                   value.time(20) * 1e3, pattern.time(20) * 1e3);
     }
+}
+
+/// Calibration: documents of `lengths`, the longest first, laid end to end in rows.
+struct Calibration : DocumentRows {
+  int64_t channel = 8;
+  std::string heads = "heads:2", kv = "heads:2";
+  int64_t headCount = 2;
+  std::vector<double> windows{kFull};
+  std::vector<double> kvOf{};
+  std::vector<std::pair<double, int64_t>> documents{}; // place of all rows, length
+
+  std::string text() const {
+    const std::string perHead = "tensor<" + std::to_string(headCount) + "xi32>";
+    const std::string table =
+        tensor("live:" + std::to_string(headCount) + " place:" + std::to_string(length));
+    std::vector<std::pair<std::string, std::string>> operands = {
+        {"q", tensor(front() + heads + " head:" + std::to_string(channel))},
+        {"k", tensor(front() + kv + " head:" + std::to_string(channel))},
+        {"l", tensor(front() + heads)},
+        {"w", perHead},
+        {"d", "tensor<" + std::to_string(batch * length) + "xi32>"},
+        {"n", "tensor<" + std::to_string(length) + "xi32>"},
+        {"a", table},
+        {"r", table},
+        {"z", table}};
+    if (!kvOf.empty())
+      operands.emplace_back("t", perHead);
+    return kernelText("pattern_statistics", operands,
+                      {table, table, tensor("live:" + std::to_string(headCount) + " sum:8")},
+                      std::string("%q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z ") +
+                          (kvOf.empty() ? "" : "kv_of %t ") + "{scale = 0.3 : f64}");
+  }
+};
+
+void checkCalibration(const Calibration &c) {
+  SCOPED_TRACE("length " + std::to_string(c.length) + ", heads " + c.heads + " on " + c.kv + ", window " +
+               std::to_string(c.windows[0]));
+  KernelHarness harness(c.text());
+  harness.fill[2] = [](size_t, size_t i) { return 2 + 0.1 * static_cast<double>(i % 11); };
+  harness.fill[3] = [&c](size_t, size_t i) { return c.windows[i % c.windows.size()]; };
+  harness.fill[4] = [&c](size_t, size_t i) { return i < c.documents.size() ? c.documents[i].first : 0; };
+  harness.fill[5] = [&c](size_t, size_t i) {
+    return static_cast<double>(std::count_if(c.documents.begin(), c.documents.end(), [i](const auto &each) {
+      return each.second > static_cast<int64_t>(i);
+    }));
+  };
+  harness.fill[8] = [](size_t, size_t i) { return 3 + 0.1 * static_cast<double>(i % 7); };
+  if (!c.kvOf.empty())
+    harness.fill[9] = [&c](size_t, size_t i) { return c.kvOf[i]; };
+  harness.check(2e-5);
+}
+
+// Catches: a row or key of another document, a mean over documents that are too short,
+// squares about another mean, a diagonal one off, lanes past the last row that count.
+TEST(Patterns, calibration) {
+  for (int64_t length : {1, 7, 64, 65, 150}) {
+    Calibration c;
+    c.batch = 3;
+    c.length = length;
+    c.windows = {3, kFull};
+    const auto row = static_cast<double>(length);
+    c.documents = {{0, length}, {row, length}, {2 * row + length / 3, length - length / 3}};
+    if (length / 3 > 0)
+      c.documents.emplace_back(2 * row, length / 3);
+    checkCalibration(c);
+  }
+  Calibration c;
+  c.batch = 2;
+  c.length = 131;
+  c.channel = 10;
+  c.heads = "kv:2 group:3";
+  c.kv = "kv:2";
+  c.headCount = 6;
+  c.windows = {kFull, 5, 30, 1, 64, 65};
+  c.documents = {{131, 131}, {30, 70}, {100, 29}, {0, 1}};
+  checkCalibration(c);
+  c.heads = "live:6";
+  c.kvOf = {0, 1, 0, 1, 1, 1};
+  checkCalibration(c);
+  c.documents.clear();
+  checkCalibration(c);
 }
 
 } // namespace

@@ -433,3 +433,117 @@ func.func @head_statistics_c5(%q : !q, %k : !kv, %v : !kv, %o : !q, %l : !lse, %
     : (!q, !kv, !kv, !q, !lse, !two, !ids, !two) -> !lse
   return
 }
+
+// -----
+
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!late = tensor<2x4x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!four = tensor<4xi32>
+!t = tensor<2x3xf32>
+!s = tensor<2x8xf32>
+
+func.func @pattern_statistics_c1(%q : !q, %k : !late, %l : !lse, %w : !two, %d : !four, %n : !three, %a : !t, %r : !t, %z : !t) {
+  // expected-error@+1 {{expects q of axes batch, pos}}
+  %s:3 = weft.pattern_statistics %q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z {scale = 0.5 : f64}
+    : (!q, !late, !lse, !two, !four, !three, !t, !t, !t) -> (!t, !t, !s)
+  return
+}
+
+// -----
+
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!late = tensor<2x4x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!four = tensor<4xi32>
+!t = tensor<2x3xf32>
+!s = tensor<2x8xf32>
+
+func.func @pattern_statistics_c2(%q : !q, %k : !q, %l : !row, %w : !two, %d : !four, %n : !three, %a : !t, %r : !t, %z : !t) {
+  // expected-error@+1 {{expects `lse` of type}}
+  %s:3 = weft.pattern_statistics %q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z {scale = 0.5 : f64}
+    : (!q, !q, !row, !two, !four, !three, !t, !t, !t) -> (!t, !t, !s)
+  return
+}
+
+// -----
+
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!late = tensor<2x4x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!four = tensor<4xi32>
+!t = tensor<2x3xf32>
+!s = tensor<2x8xf32>
+
+func.func @pattern_statistics_c3(%q : !q, %k : !q, %l : !lse, %w : !three, %d : !four, %n : !three, %a : !t, %r : !t, %z : !t) {
+  // expected-error@+1 {{expects one window for each of 2 heads}}
+  %s:3 = weft.pattern_statistics %q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z {scale = 0.5 : f64}
+    : (!q, !q, !lse, !three, !four, !three, !t, !t, !t) -> (!t, !t, !s)
+  return
+}
+
+// -----
+
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!late = tensor<2x4x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!four = tensor<4xi32>
+!t = tensor<2x3xf32>
+!s = tensor<2x8xf32>
+
+func.func @pattern_statistics_c4(%q : !q, %k : !q, %l : !lse, %w : !two, %d : !four, %n : !two, %a : !t, %r : !t, %z : !t) {
+  // expected-error@+1 {{expects `reach` of 3 places and at most 6 documents}}
+  %s:3 = weft.pattern_statistics %q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z {scale = 0.5 : f64}
+    : (!q, !q, !lse, !two, !four, !two, !t, !t, !t) -> (!t, !t, !s)
+  return
+}
+
+// -----
+
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!late = tensor<2x4x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!four = tensor<4xi32>
+!t = tensor<2x3xf32>
+!s = tensor<2x8xf32>
+
+func.func @pattern_statistics_c5(%q : !q, %k : !q, %l : !lse, %w : !two, %d : !four, %n : !three, %a : !t, %r : !t, %z : !s) {
+  // expected-error@+1 {{expects a, r, z, columns and diagonals of 2 heads x 3 places}}
+  %s:3 = weft.pattern_statistics %q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z {scale = 0.5 : f64}
+    : (!q, !q, !lse, !two, !four, !three, !t, !t, !s) -> (!t, !t, !s)
+  return
+}
+
+// -----
+
+!q = tensor<2x3x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!late = tensor<2x4x2x4xf32, #weft.axes<batch, pos, heads, head>>
+!lse = tensor<2x3x2xf32, #weft.axes<batch, pos, heads>>
+!row = tensor<2x3xf32, #weft.axes<batch, pos>>
+!two = tensor<2xi32>
+!three = tensor<3xi32>
+!four = tensor<4xi32>
+!t = tensor<2x3xf32>
+!s = tensor<2x8xf32>
+
+func.func @pattern_statistics_c6(%q : !q, %k : !q, %l : !lse, %w : !two, %d : !four, %n : !three, %a : !t, %r : !t, %z : !t) {
+  // expected-error@+1 {{expects a result of 2 heads x 8 sums}}
+  %s:3 = weft.pattern_statistics %q, %k, %l windows %w documents %d reach %n pattern %a, %r, %z {scale = 0.5 : f64}
+    : (!q, !q, !lse, !two, !four, !three, !t, !t, !t) -> (!t, !t, !t)
+  return
+}

@@ -114,6 +114,13 @@ func.func @attention(%q : !q, %ids : !ids, %o : !i, %cache : !cache) {
   %be, %lbe, %eb = weft.attend %q, %q, %q windows %w documents %ids {entropies, scale = 0.5 : f64} : (!q, !q, !q, tensor<3xi32>, !ids) -> (!q, !lse, !lse)
   // CHECK: weft.head_statistics %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %[[D:.*]] targets %[[D]] :
   %st = weft.head_statistics %q, %q, %q, %b, %eb windows %w documents %ids targets %ids : (!q, !q, !q, !q, !lse, tensor<3xi32>, !ids, !ids) -> tensor<3x12xf32>
+  %slots = weft.integers [0, 3] : tensor<2xi32>
+  %reach = weft.integers [2, 2, 1, 1] : tensor<4xi32>
+  %table = weft.constant {value = 0.0 : f64} : tensor<3x4xf32>
+  // CHECK: weft.pattern_statistics %{{.*}}, %{{.*}}, %{{.*}} windows %{{.*}} documents %{{.*}} reach %{{.*}} pattern %{{.*}}, %{{.*}}, %{{.*}} kv_of %{{.*}} {scale = 5.000000e-01 : f64} :
+  %ps:3 = weft.pattern_statistics %q, %q, %lb windows %w documents %slots reach %reach pattern %table, %table, %table kv_of %w {scale = 0.5 : f64}
+    : (!q, !q, !lse, tensor<3xi32>, tensor<2xi32>, tensor<4xi32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<3xi32>)
+    -> (tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x8xf32>)
   // CHECK: %[[K:.*]] = weft.cache_update %{{.*}}, %{{.*}}, %
   %k = weft.cache_update %cache, %q, %o : (!cache, !q, !i) -> !cache
   // CHECK: weft.attend %{{.*}}, %[[K]], %[[K]] windows %{{.*}} offset %{{.*}} {scale

@@ -322,6 +322,49 @@ Case byTable(bool statistics, bool padded) {
   return c;
 }
 
+/// Documents of two rows, the longest first: five, three, two and two places of them.
+Case calibration(const Axes &heads, const Axes &kv, std::vector<double> windows, bool table) {
+  Axes rows = {{"batch", 2}, {"pos", kPlaces}}, q = rows, k = rows, lse = rows;
+  q.insert(q.end(), heads.begin(), heads.end());
+  lse.insert(lse.end(), heads.begin(), heads.end());
+  k.insert(k.end(), kv.begin(), kv.end());
+  q.push_back({"channel", 4}), k.push_back({"channel", 4});
+  const Axes pattern = {{"live", 6}, {"place", kPlaces}};
+  Case c{"calibration",
+         "pattern_statistics",
+         "{\"scale\": 0.4}",
+         {{"q", q},
+          {"k", k},
+          {"lse", lse},
+          {"windows", {{"heads", 6}}, "i32", std::move(windows)},
+          {"documents", {{"slot", 4}}, "i32", {7, 2, 0, 12}},
+          {"reach", {{"row", kPlaces}}, "i32", {4, 4, 2, 1, 1, 0, 0}},
+          {"a", pattern},
+          {"distance", pattern},
+          {"z", pattern}},
+         {{"columns", pattern}, {"diagonals", pattern}, {"sums", {{"live", 6}, {"sum", 8}}}},
+         "weft.pattern_statistics %q, %k, %lse windows %windows documents %documents reach %reach "
+         "pattern %a, %distance, %z "};
+  if (table) {
+    c.operands.push_back({"kv_of", {{"heads", 6}}, "i32", {2, 0, 0, 1, 2, 1}});
+    c.text += "kv_of %kv_of ";
+  }
+  c.text += "{scale = 4.0e-1 : f64}";
+  return c;
+}
+
+// Catches: rows that a document lacks but counted, places from the row's start, a mean
+// over all documents where some are too short, a distance counted the other way.
+TEST(OpsAgainstNumpy, Calibration) {
+  Cases cases;
+  for (std::vector<double> windows : {std::vector<double>(6, 2147483647), {1, 2, 3, 4, 5, 2147483647}}) {
+    cases.add(calibration({{"head", 6}}, {{"head", 6}}, windows, false));
+    cases.add(calibration({{"kv", 2}, {"group", 3}}, {{"kv", 2}}, windows, false));
+    cases.add(calibration({{"live", 6}}, {{"kv", 3}}, windows, true));
+  }
+  cases.check("calibration");
+}
+
 // Catches: a window or document bound off by one, tiled instead of repeated
 // groups, swapped group axes, a missing scale.
 TEST(OpsAgainstNumpy, Attend) {
