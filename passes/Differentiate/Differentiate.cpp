@@ -29,7 +29,7 @@ public:
       if (failed(visit(op)))
         return failure();
     accumulate();
-    addOutputGradients(program, [&](Value value) { return gradients.lookup(value); });
+    addGates(program, [&](Value value) { return gradients.lookup(value); });
     eraseDeadOps(bodyOf(program));
     return success();
   }

@@ -86,6 +86,55 @@ LogicalResult formCalibrate(func::FuncOp forward, bool gradient) {
 
 namespace {
 
+/// The statistics of `attend`, whose pattern comes in as SITE.a, SITE.r and SITE.z.
+PatternStatisticsOp statisticsOf(func::FuncOp program, AttendOp attend, StringRef site, Value documents,
+                                 Value reach) {
+  OpBuilder builder(attend->getContext());
+  RankedTensorType q = tensorType(attend.getQ());
+  auto typeOf = [&](StringRef axis, int64_t size) {
+    return namedTensor({builder.getStringAttr("live_head"), builder.getStringAttr(axis)},
+                       {headCount(q), size}, q.getElementType());
+  };
+  RankedTensorType table = typeOf("place", q.getDimSize(1));
+  auto pattern = [&](StringRef name) { return addArgument(program, (site + name).str(), table); };
+  Value a = pattern(".a"), r = pattern(".r"), z = pattern(".z");
+  builder.setInsertionPointAfter(attend);
+  return PatternStatisticsOp::create(builder, namedLocation("calibrate", attend.getLoc()),
+                                     {table, table, typeOf("sum", kPatternSums)}, attend.getQ(),
+                                     attend.getK(), attend.getLse(), attend.getWindows(), documents, reach, a,
+                                     r, z, attend.getKvOf(), attend.getScaleAttr());
+}
+
+} // namespace
+
+LogicalResult formStatistics(func::FuncOp forward) {
+  func::FuncOp program = cloneProgram(forward, "calibrate_statistics", [](unsigned) { return true; });
+  FailureOr<SmallVector<std::pair<std::string, AttendOp>>> attends = attendsOf(program);
+  if (failed(attends))
+    return failure();
+  NamedResults results;
+  Value documents, reach;
+  for (auto &[site, attend] : *attends) {
+    if (!documents) {
+      RankedTensorType q = tensorType(attend.getQ());
+      Type whole = IntegerType::get(program.getContext(), 32);
+      const int64_t places = q.getDimSize(1);
+      documents = addArgument(program, "documents", RankedTensorType::get({q.getDimSize(0) * places}, whole));
+      reach = addArgument(program, "reach", RankedTensorType::get({places}, whole));
+    }
+    PatternStatisticsOp found = statisticsOf(program, attend, site, documents, reach);
+    results.add(found.getColumns(), site + ".columns");
+    results.add(found.getDiagonals(), site + ".diagonals");
+    results.add(found.getSums(), site + ".sums");
+  }
+  results.replaceIn(program);
+  removeDropout(program);
+  eraseUnusedArguments(program, {"targets"});
+  return success();
+}
+
+namespace {
+
 /// The stream behind a branch: `x += branch ...` adds outside it what the branch gives.
 struct Replay {
   Value stream, replaced; // with the attend's own output, and with `mixed`
@@ -136,24 +185,29 @@ LogicalResult formBranches(func::FuncOp forward) {
   return success();
 }
 
-void addOutputGradients(func::FuncOp program, llvm::function_ref<Value(Value)> gradientOf) {
+void addGates(func::FuncOp program, llvm::function_ref<Value(Value)> gradientOf) {
   Operation *terminator = bodyOf(program).getTerminator();
-  SmallVector<Value> results(terminator->getOperands());
-  SmallVector<DictionaryAttr> names;
-  program.getAllResultAttrs(names);
-  Builder builder(program.getContext());
-  for (unsigned i = 0, e = results.size(); i < e; ++i) {
+  OpBuilder builder(terminator);
+  NamedResults results;
+  for (unsigned i = 0, e = terminator->getNumOperands(); i < e; ++i) {
+    Value value = terminator->getOperand(i);
     StringRef name = resultName(program, i);
-    Value gradient = name.consume_back(".out") ? gradientOf(results[i]) : Value();
-    if (!gradient)
+    if (!name.consume_back(".out")) {
+      results.add(value, name);
       continue;
-    results.push_back(gradient);
-    names.push_back(
-        builder.getDictionaryAttr(builder.getNamedAttr(kNameAttr, builder.getStringAttr(name + ".dout"))));
+    }
+    Value gradient = gradientOf(value);
+    if (!gradient) // nothing of the loss goes through it
+      continue;
+    RankedTensorType type = tensorType(value);
+    Location loc = namedLocation("calibrate", value.getLoc());
+    results.add(SumToOp::create(builder, loc,
+                                namedTensor(axesOf(type).drop_front(2), type.getShape().drop_front(2),
+                                            type.getElementType()),
+                                binary(builder, loc, BinaryFn::Mul, value, gradient), Value()),
+                name + ".gate");
   }
-  terminator->setOperands(results);
-  program.setType(builder.getFunctionType(program.getArgumentTypes(), ValueRange(results).getTypes()));
-  program.setAllResultAttrs(names);
+  results.replaceIn(program);
 }
 
 } // namespace weft

@@ -13,9 +13,16 @@ namespace weft {
 
 namespace {
 
-constexpr llvm::StringLiteral kProgramNames[] = {
-    "micro",  "update", "eval", "prefill", "decode", "calibrate", "calibrate_branch", "calibrate_gradient",
-    "observe"};
+constexpr llvm::StringLiteral kProgramNames[] = {"micro",
+                                                 "update",
+                                                 "eval",
+                                                 "prefill",
+                                                 "decode",
+                                                 "calibrate",
+                                                 "calibrate_branch",
+                                                 "calibrate_gradient",
+                                                 "calibrate_statistics",
+                                                 "observe"};
 
 /// Gives each dropout that has none the noise of the micro-step.
 void addNoise(func::FuncOp micro) {
@@ -100,6 +107,8 @@ struct FormPrograms : impl::FormProgramsBase<FormPrograms> {
       return formPrefill(forward);
     if (name == "calibrate")
       return formCalibrate(forward, false);
+    if (name == "calibrate_statistics")
+      return formStatistics(forward);
     if (name == "calibrate_branch")
       return formBranches(forward);
     Value loss = resultCalled(forward, "loss");

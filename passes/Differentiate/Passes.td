@@ -55,7 +55,9 @@ def FormPrograms : WeftPass<"form-programs"> {
     -> logits: keys and values go through caches. calibrate(inputs but targets)
     -> `SITE.q`, `SITE.k`, `SITE.v` of every attend, calibrate_branch(those,
     `SITE.mixed`) -> `SITE.out`, `SITE.stream`, `SITE.replaced`, calibrate_gradient(inputs) ->
-    loss_sum, `SITE.out` and, after `differentiate`, `SITE.dout`: both as eval.
+    loss_sum and, after `differentiate`, `SITE.gate`; calibrate_statistics(those of
+    calibrate, documents, reach, `SITE.a`, `SITE.r`, `SITE.z`) -> `SITE.columns`,
+    `SITE.diagonals`, `SITE.sums`: all as eval.
     update(inverse_count, hyper.0,
     ...) -> grad_norm: clips, steps each group by AdamW or Muon, zeroes the gradients.
 
@@ -76,7 +78,7 @@ def FormPrograms : WeftPass<"form-programs"> {
     Tests: `test/passes/Differentiate/form-programs.mlir`.
   }];
   let options = [
-    ListOption<"programs", "programs", "std::string", "programs to make: micro, update, eval, prefill, decode, calibrate, calibrate_branch, calibrate_gradient">,
+    ListOption<"programs", "programs", "std::string", "programs to make: micro, update, eval, prefill, decode, calibrate, calibrate_branch, calibrate_gradient, calibrate_statistics">,
     Option<"cacheLength", "cache-length", "int64_t", "0",
            "positions that decode's caches hold (0: those that @forward is compiled for)">,
   ];

@@ -72,14 +72,19 @@ mlir::LogicalResult formDecode(mlir::func::FuncOp forward, int64_t cacheLength);
 /// (FormCalibrate.cpp). Both in evaluation mode. Errors are emitted.
 mlir::LogicalResult formCalibrate(mlir::func::FuncOp forward, bool gradient);
 
+/// Makes @calibrate_statistics of @forward, in evaluation mode: weft.pattern_statistics of
+/// every attend as `SITE.columns`, `SITE.diagonals` and `SITE.sums`, of the inputs `documents`
+/// and `reach` and the patterns `SITE.a`, `SITE.r` and `SITE.z`. Errors are emitted.
+mlir::LogicalResult formStatistics(mlir::func::FuncOp forward);
+
 /// Makes @calibrate_branch of @forward, with an input `SITE.mixed` for each attend:
 /// gives its output `SITE.out`, the stream behind its branch `SITE.stream`, and the
 /// same where `SITE.mixed` stands for the output, `SITE.replaced`. Errors are emitted.
 mlir::LogicalResult formBranches(mlir::func::FuncOp forward);
 
-/// Adds the result `SITE.dout` for each result `SITE.out` that has a gradient.
-void addOutputGradients(mlir::func::FuncOp program,
-                        llvm::function_ref<mlir::Value(mlir::Value)> gradientOf);
+/// In place of each result `SITE.out`: `SITE.gate`, the sum over rows and places of it times
+/// its gradient, where it has one.
+void addGates(mlir::func::FuncOp program, llvm::function_ref<mlir::Value(mlir::Value)> gradientOf);
 
 /// Makes @update for the trained parameters of `module` (FormUpdate.cpp).
 mlir::LogicalResult formUpdate(mlir::ModuleOp module, llvm::ArrayRef<StateOp> trained);

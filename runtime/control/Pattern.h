@@ -66,6 +66,9 @@ PatternFit fitPattern(const PatternMoments &moments, const PatternFitOptions &op
 /// KL(M || P) of a given pattern, as in PatternFit::kl.
 double patternKl(const PatternMoments &moments, const Pattern &pattern);
 
+/// log Z of each row of P.
+std::vector<double> patternLogSums(const Pattern &pattern);
+
 /// Row `row` of P: entries of keys max(0, row - W + 1) .. row.
 std::vector<double> patternRow(const Pattern &pattern, int64_t row);
 

@@ -3,12 +3,70 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace weft::rt {
 namespace {
 
 constexpr double kFloor = -40;
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)
+#define WEFT_LANES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define WEFT_LANES
+#endif
+
+/// Outputs that are summed at once; what they read ahead of x's end is 0.
+using Eight = double __attribute__((vector_size(64)));
+constexpr int64_t kBlock = 32;
+
+/// sums[n] = sum_m x[n + m] y[m], m < count, for kBlock numbers; each in order of m.
+WEFT_LANES void correlateBlock(const double *x, const double *y, int64_t count, double *sums) {
+  Eight first{}, second{}, third{}, fourth{}; // named, to stay in registers
+  for (int64_t m = 0; m < count; ++m) {
+    Eight a, b, c, d;
+    std::memcpy(&a, x + m, sizeof a);
+    std::memcpy(&b, x + m + 8, sizeof b);
+    std::memcpy(&c, x + m + 16, sizeof c);
+    std::memcpy(&d, x + m + 24, sizeof d);
+    first += a * y[m], second += b * y[m], third += c * y[m], fourth += d * y[m];
+  }
+  for (const Eight &eight : {first, second, third, fourth}) {
+    std::memcpy(sums, &eight, sizeof eight);
+    sums += 8;
+  }
+}
+
+/// sums[n] = sum over m of x[n + m] y[m], n + m < x's size, for each n below `count`.
+std::vector<double> correlate(std::vector<double> x, const std::vector<double> &y, int64_t count) {
+  const auto size = static_cast<int64_t>(x.size());
+  x.resize(x.size() + 2 * kBlock);
+  std::vector<double> sums(static_cast<size_t>(count + kBlock));
+  for (int64_t n = 0; n < count; n += kBlock)
+    correlateBlock(x.data() + n, y.data(), std::min(size - n, static_cast<int64_t>(y.size())),
+                   sums.data() + n);
+  sums.resize(static_cast<size_t>(count));
+  return sums;
+}
+
+/// z[i] = sum_d r[d] a[i - d], d < r's size: the sums of a pattern's rows.
+std::vector<double> rowSums(std::vector<double> a, const std::vector<double> &r) {
+  std::reverse(a.begin(), a.end());
+  const auto count = static_cast<int64_t>(a.size());
+  std::vector<double> sums = correlate(std::move(a), r, count);
+  std::reverse(sums.begin(), sums.end());
+  return sums;
+}
+
+/// exp of the first `count` numbers of a table.
+std::vector<double> powersOf(const std::vector<float> &table, int64_t count) {
+  std::vector<double> powers;
+  for (int64_t i = 0; i < count; ++i)
+    powers.push_back(std::exp(static_cast<double>(table[static_cast<size_t>(i)])));
+  return powers;
+}
 
 /// The fit in double: exp of the tables, and what a pattern sums to.
 class Scaling {
@@ -28,13 +86,19 @@ public:
     refresh();
   }
 
-  /// One round; the largest difference of a moment before it moved.
-  double round() {
-    double worst = move(r, moments.diagonals, diagonalSums());
+  /// Whether every moment is right to `stop`; cheap where a diagonal is not.
+  bool isRight(double stop) {
+    diagonals = diagonalSums();
+    return worstOf(moments.diagonals, diagonals, window) <= stop &&
+           worstOf(moments.columns, columnSums(), length) <= stop;
+  }
+
+  /// One round, after isRight.
+  void round() {
+    move(r, moments.diagonals, diagonals);
     refresh();
-    worst = std::max(worst, move(a, moments.columns, columnSums()));
+    move(a, moments.columns, columnSums());
     refresh();
-    return worst;
   }
 
   /// The largest difference of a moment as things stand.
@@ -54,30 +118,22 @@ private:
       expA[j] = std::exp(a[j]);
     for (size_t d = 0; d < r.size(); ++d)
       expR[d] = std::exp(r[d]);
-    share.resize(a.size());
-    for (int64_t i = 0; i < length; ++i) {
-      double z = 0;
-      for (int64_t d = 0; d <= std::min(i, window - 1); ++d)
-        z += expR[static_cast<size_t>(d)] * expA[static_cast<size_t>(i - d)];
-      share[static_cast<size_t>(i)] = moments.rows[static_cast<size_t>(i)] / z;
-    }
+    share = rowSums(expA, expR);
+    for (size_t i = 0; i < share.size(); ++i)
+      share[i] = moments.rows[i] / share[i];
   }
 
   std::vector<double> diagonalSums() const {
-    std::vector<double> sums(static_cast<size_t>(window));
-    for (int64_t d = 0; d < window; ++d)
-      sums[static_cast<size_t>(d)] = expR[static_cast<size_t>(d)] *
-                                     std::inner_product(share.begin() + d, share.end(), expA.begin(), 0.0);
+    std::vector<double> sums = correlate(share, expA, window);
+    for (size_t d = 0; d < sums.size(); ++d)
+      sums[d] *= expR[d];
     return sums;
   }
 
   std::vector<double> columnSums() const {
-    std::vector<double> sums(static_cast<size_t>(length));
-    for (int64_t j = 0; j < length; ++j)
-      sums[static_cast<size_t>(j)] =
-          expA[static_cast<size_t>(j)] * std::inner_product(share.begin() + j,
-                                                            share.begin() + std::min(length, j + window),
-                                                            expR.begin(), 0.0);
+    std::vector<double> sums = correlate(share, expR, length);
+    for (size_t j = 0; j < sums.size(); ++j)
+      sums[j] *= expA[j];
     return sums;
   }
 
@@ -88,21 +144,19 @@ private:
     return worst / moments.total();
   }
 
-  double move(std::vector<double> &table, const std::vector<double> &wanted,
-              const std::vector<double> &found) const {
-    const double worst = worstOf(wanted, found, static_cast<int64_t>(table.size()));
+  static void move(std::vector<double> &table, const std::vector<double> &wanted,
+                   const std::vector<double> &found) {
     for (size_t i = 0; i < table.size(); ++i)
       table[i] = wanted[i] > 0 && found[i] > 0 ? table[i] + std::log(wanted[i] / found[i]) : kFloor * 2;
     // What the gauge leaves free must not drift out of the range of exp.
     const double top = *std::max_element(table.begin(), table.end());
     for (double &value : table)
       value = std::max(value - top, kFloor * 2);
-    return worst;
   }
 
   const PatternMoments &moments;
   int64_t length, window;
-  std::vector<double> a, r, expA, expR, share;
+  std::vector<double> a, r, expA, expR, share, diagonals;
 };
 
 /// The gauge: no slope in a, both tables end at 0.
@@ -141,7 +195,7 @@ PatternFit fitPattern(const PatternMoments &moments, const PatternFitOptions &op
     return fit;
   }
   Scaling scaling(moments, start);
-  while (fit.rounds < options.rounds && scaling.difference() > options.stop) {
+  while (fit.rounds < options.rounds && !scaling.isRight(options.stop)) {
     scaling.round();
     ++fit.rounds;
   }
@@ -153,22 +207,24 @@ PatternFit fitPattern(const PatternMoments &moments, const PatternFitOptions &op
   return fit;
 }
 
+std::vector<double> patternLogSums(const Pattern &pattern) {
+  std::vector<double> sums = rowSums(powersOf(pattern.a, pattern.length()),
+                                     powersOf(pattern.r, std::min(pattern.window, pattern.length())));
+  for (double &sum : sums)
+    sum = std::log(sum);
+  return sums;
+}
+
 double patternKl(const PatternMoments &moments, const Pattern &pattern) {
   double sum = moments.information;
-  const auto length = static_cast<int64_t>(moments.rows.size());
-  for (int64_t i = 0; i < length; ++i) {
-    const auto at = static_cast<size_t>(i);
-    if (moments.columns[at] > 0)
-      sum -= moments.columns[at] * static_cast<double>(pattern.a[at]);
-    if (moments.diagonals[at] > 0)
-      sum -= moments.diagonals[at] * static_cast<double>(pattern.r[at]);
-    if (moments.rows[at] <= 0)
-      continue;
-    double z = 0;
-    for (int64_t j = std::max<int64_t>(0, i - pattern.window + 1); j <= i; ++j)
-      z += std::exp(static_cast<double>(pattern.a[static_cast<size_t>(j)]) +
-                    static_cast<double>(pattern.r[static_cast<size_t>(i - j)]));
-    sum += moments.rows[at] * std::log(z);
+  const std::vector<double> logSums = patternLogSums(pattern);
+  for (size_t i = 0; i < moments.rows.size(); ++i) {
+    if (moments.columns[i] > 0)
+      sum -= moments.columns[i] * static_cast<double>(pattern.a[i]);
+    if (moments.diagonals[i] > 0)
+      sum -= moments.diagonals[i] * static_cast<double>(pattern.r[i]);
+    if (moments.rows[i] > 0)
+      sum += moments.rows[i] * logSums[i];
   }
   return sum / moments.total();
 }
@@ -187,17 +243,23 @@ std::vector<double> patternRow(const Pattern &pattern, int64_t row) {
 }
 
 int64_t effectiveWindow(const Pattern &pattern, double negligible) {
-  int64_t needed = 1;
   const int64_t bound = std::min(pattern.window, pattern.length());
   if (negligible <= 0)
     return pattern.window;
+  const std::vector<double> a = powersOf(pattern.a, pattern.length()), r = powersOf(pattern.r, bound),
+                            sums = rowSums(a, r);
+  int64_t needed = 1;
   for (int64_t i = 0; i < pattern.length(); ++i) {
-    std::vector<double> row = patternRow(pattern, i);
+    const double most = negligible * sums[static_cast<size_t>(i)];
     double dropped = 0;
-    size_t first = 0; // oldest key that stays
-    while (first + 1 < row.size() && dropped + row[first] <= negligible)
-      dropped += row[first++];
-    needed = std::max(needed, static_cast<int64_t>(row.size() - first));
+    int64_t first = std::max<int64_t>(0, i - bound + 1); // oldest key that stays
+    while (first < i) {
+      dropped += a[static_cast<size_t>(first)] * r[static_cast<size_t>(i - first)];
+      if (dropped > most)
+        break;
+      ++first;
+    }
+    needed = std::max(needed, i - first + 1);
   }
   return needed >= bound ? pattern.window : needed;
 }

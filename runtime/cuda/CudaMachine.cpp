@@ -1,6 +1,9 @@
 //===- CudaMachine.cpp - Running programs on the GPU ----------------------===//
 #include "runtime/cuda/CudaMachine.h"
 
+#include "runtime/cuda/StateCopy.h"
+
+#include "runtime/core/ExecutableCheck.h"
 #include "runtime/core/TensorCheck.h"
 #include "runtime/cpu/Memory.h"
 
@@ -180,6 +183,42 @@ absl::Status CudaMachine::writeState(std::string_view name, const Tensor &value)
   return gpu->copyIn(state + (*entry)->offset, value.bytes.data(), value.bytes.size());
 }
 
+absl::StatusOr<bool> CudaMachine::takeState(const CudaMachine *from, std::string_view name) {
+  absl::StatusOr<const StateEntry *> entry = stateOf(name);
+  if (!entry.ok())
+    return entry.status();
+  const uint64_t bytes = *denseBytes((*entry)->type, (*entry)->shape);
+  if (absl::Status status = gpu->enter(); !status.ok())
+    return status;
+  if (!from) {
+    stale |= isPreparedFrom(**entry);
+    absl::Status status = bytes ? gpu->fill(state + (*entry)->offset, bytes, 0) : absl::OkStatus();
+    return status.ok() ? absl::StatusOr<bool>(true) : status;
+  }
+  absl::StatusOr<const StateEntry *> other = from->stateOf(name);
+  if (!other.ok())
+    return other.status();
+  if (from->gpu->facts.index != gpu->facts.index || (*other)->type != (*entry)->type ||
+      (*other)->shape != (*entry)->shape || (*other)->kept != (*entry)->kept)
+    return false;
+  stale |= isPreparedFrom(**entry);
+  if (bytes == 0)
+    return true;
+  // What the other machine has under way is done before its memory is read, and read
+  // before it writes again.
+  const std::string what = absl::StrCat("copying state ", std::string(name));
+  if (absl::Status status = from->gpu->wait(what); !status.ok())
+    return status;
+  if (absl::Status status =
+          gpu->checked(gpu->driver.memcpyDtoDAsync(state + (*entry)->offset, from->state + (*other)->offset,
+                                                   bytes, gpu->stream),
+                       what);
+      !status.ok())
+    return status;
+  absl::Status status = gpu->wait(what);
+  return status.ok() ? absl::StatusOr<bool>(true) : status;
+}
+
 absl::StatusOr<CudaMemory> CudaMachine::memory() const {
   absl::StatusOr<uint64_t> free = gpu->freeBytes();
   if (!free.ok())
@@ -221,6 +260,14 @@ absl::StatusOr<std::unique_ptr<Machine>> makeCudaMachine(Executable executable, 
   if (!machine.ok())
     return machine.status();
   return std::unique_ptr<Machine>(std::move(*machine));
+}
+
+absl::StatusOr<bool> copyStateOnDevice(const Machine *from, Machine &to, std::string_view name) {
+  auto *own = dynamic_cast<cuda::CudaMachine *>(&to);
+  const auto *other = dynamic_cast<const cuda::CudaMachine *>(from);
+  if (!own || (from && !other))
+    return false;
+  return own->takeState(other, name);
 }
 
 std::vector<CudaKernel> cudaKernels(const Machine &machine) {

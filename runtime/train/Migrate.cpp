@@ -43,15 +43,31 @@ absl::Status shapeError(const StateEntry &from, const StateEntry &to) {
 
 bool isWindowOrStatistic(const StateEntry &entry) { return absl::StartsWith(entry.name, "control/"); }
 
-absl::Status migrateEntry(const Machine &from, Machine &to, const StateEntry &entry) {
+/// By `mover`, if there is one and it can.
+absl::StatusOr<bool> moved(const StateMover &mover, const Machine *from, Machine &to,
+                           const StateEntry &entry) {
+  return mover ? mover(from, to, entry.name) : absl::StatusOr<bool>(false);
+}
+
+absl::Status zeroEntry(Machine &to, const StateEntry &entry, const StateMover &mover) {
+  absl::StatusOr<bool> done = moved(mover, nullptr, to, entry);
+  if (!done.ok() || *done)
+    return done.status();
+  return to.writeState(entry.name, Tensor(entry.type, entry.shape));
+}
+
+absl::Status migrateEntry(const Machine &from, Machine &to, const StateEntry &entry,
+                          const StateMover &mover) {
   const StateEntry *old = entryCalled(from.executable(), entry.name);
   if (!old && entry.role == StateEntry::Role::Moment)
-    return to.writeState(entry.name, Tensor(entry.type, entry.shape));
+    return zeroEntry(to, entry, mover);
   if (isWindowOrStatistic(entry) && (!old || old->shape != entry.shape))
     return startControl(to, entry);
   if (!old)
     return absl::FailedPreconditionError(
         absl::StrCat("'", entry.name, "': the state to go on from has no such entry"));
+  if (absl::StatusOr<bool> done = moved(mover, &from, to, entry); !done.ok() || *done)
+    return done.status();
   absl::StatusOr<Tensor> value = from.readState(entry.name);
   if (!value.ok())
     return value.status();
@@ -102,7 +118,8 @@ absl::StatusOr<Tensor> resliced(const StateEntry &from, const Tensor &value, con
   return result;
 }
 
-absl::Status migrateState(const Machine &from, Machine &to, const std::map<std::string, Tensor> &given) {
+absl::Status migrateState(const Machine &from, Machine &to, const std::map<std::string, Tensor> &given,
+                          const StateMover &mover) {
   for (const StateEntry &entry : to.executable().states) {
     absl::Status status;
     switch (entry.role) {
@@ -112,10 +129,10 @@ absl::Status migrateState(const Machine &from, Machine &to, const std::map<std::
       if (auto found = given.find(entry.name); found != given.end())
         status = to.writeState(entry.name, asType(found->second, entry.type));
       else
-        status = migrateEntry(from, to, entry);
+        status = migrateEntry(from, to, entry, mover);
       break;
     case StateEntry::Role::Gradient:
-      status = to.writeState(entry.name, Tensor(entry.type, entry.shape));
+      status = zeroEntry(to, entry, mover);
       break;
     default:
       break;

@@ -10,6 +10,7 @@
 
 #include "runtime/Machine.h"
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -21,7 +22,13 @@ namespace weft::rt {
 /// of a parameter that `from` has not start at zero. Gradients become zero.
 /// Errors: FailedPrecondition names an entry of `to` that can't be had, with
 /// both shapes, or a slice that `from` no longer holds.
-absl::Status migrateState(const Machine &from, Machine &to, const std::map<std::string, Tensor> &given = {});
+///
+/// `mover` is asked first for entries that stay as they are, and with a null machine
+/// for those that become zero; what it gives false for goes over the host.
+using StateMover =
+    std::function<absl::StatusOr<bool>(const Machine *from, Machine &to, std::string_view name)>;
+absl::Status migrateState(const Machine &from, Machine &to, const std::map<std::string, Tensor> &given = {},
+                          const StateMover &mover = nullptr);
 
 /// What `to` holds of `value`, which `from` holds. Errors: as above.
 absl::StatusOr<Tensor> resliced(const StateEntry &from, const Tensor &value, const StateEntry &to);

@@ -10,11 +10,14 @@
 
 namespace weft::rt {
 
-absl::Status initializeState(Machine &machine, uint64_t seed) {
+namespace {
+
+/// Parameters, if they are wanted, tables and control entries.
+absl::Status fill(Machine &machine, uint64_t seed, bool parameters) {
   // One block serves all entries: memory that was touched before costs a tenth of new pages.
   Tensor whole;
   for (const StateEntry &entry : machine.executable().states) {
-    if (entry.role != StateEntry::Role::Parameter && entry.role != StateEntry::Role::Table)
+    if (entry.role != StateEntry::Role::Table && !(parameters && entry.role == StateEntry::Role::Parameter))
       continue;
     // A slice starts as it does in the whole: heads that a plan leaves start alike.
     whole.type = entry.type;
@@ -38,6 +41,12 @@ absl::Status initializeState(Machine &machine, uint64_t seed) {
         return status;
   return absl::OkStatus();
 }
+
+} // namespace
+
+absl::Status initializeState(Machine &machine, uint64_t seed) { return fill(machine, seed, true); }
+
+absl::Status initializeTables(Machine &machine) { return fill(machine, 0, false); }
 
 absl::Status startControl(Machine &machine, const StateEntry &entry) {
   Tensor value(entry.type, entry.shape);

@@ -13,6 +13,9 @@ namespace weft::rt {
 /// machine or the rule, with the entry's name.
 absl::Status initializeState(Machine &machine, uint64_t seed);
 
+/// The same but for parameters, where they come from another machine.
+absl::Status initializeTables(Machine &machine);
+
 /// Sets an entry of the role Control to the constant that it starts with.
 absl::Status startControl(Machine &machine, const StateEntry &entry);
 

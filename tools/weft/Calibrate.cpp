@@ -5,6 +5,7 @@
 #include "tools/weft/Projections.h"
 
 #include "runtime/core/Floats.h"
+#include "runtime/cuda/StateCopy.h"
 #include "runtime/train/Feed.h"
 #include "runtime/train/Migrate.h"
 #include "runtime/train/State.h"
@@ -67,16 +68,17 @@ Calibrator::Calibrator(const Program &program, const Request &request,
       pool(request.threads > 0 ? request.threads
                                : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
 
-absl::StatusOr<std::unique_ptr<rt::Machine>> Calibrator::machineWith(const std::string &name) const {
+absl::StatusOr<std::unique_ptr<rt::Machine>> Calibrator::machineWith(const std::string &name,
+                                                                     int64_t batch) const {
   PipelineOptions options = shapesOf(*program.recipe);
   options.programs = {name};
-  options.batch = 1;
+  options.batch = batch;
   absl::StatusOr<std::unique_ptr<rt::Machine>> machine = makeMachine(program, options, request, {});
   if (!machine.ok())
     return machine.status();
-  if (absl::Status status = rt::initializeState(**machine, program.recipe->seed); !status.ok())
+  if (absl::Status status = rt::initializeTables(**machine); !status.ok())
     return status;
-  if (absl::Status status = rt::migrateState(trained, **machine); !status.ok())
+  if (absl::Status status = rt::migrateState(trained, **machine, {}, rt::copyStateOnDevice); !status.ok())
     return status;
   return machine;
 }
@@ -105,10 +107,6 @@ absl::StatusOr<std::unique_ptr<Calibrator>> Calibrator::make(const Program &prog
                                                              const rt::Machine &trained,
                                                              const rt::EvalData &rows, int64_t count) {
   std::unique_ptr<Calibrator> made(new Calibrator(program, request, sites, trained, rows, count));
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine = made->machineWith("calibrate");
-  if (!machine.ok())
-    return machine.status();
-  made->forward = std::move(*machine);
   if (absl::Status status = made->readWindows(); !status.ok())
     return status;
   for (int64_t row = 0; row < count; ++row) {
@@ -121,6 +119,12 @@ absl::StatusOr<std::unique_ptr<Calibrator>> Calibrator::make(const Program &prog
 }
 
 absl::StatusOr<std::vector<Calibrator::Rows>> Calibrator::collect(const std::vector<size_t> &group) {
+  if (!forward) {
+    absl::StatusOr<std::unique_ptr<rt::Machine>> machine = machineWith("calibrate");
+    if (!machine.ok())
+      return machine.status();
+    forward = std::move(*machine);
+  }
   absl::StatusOr<rt::BoundProgram> bound = rt::BoundProgram::bind(*forward, "calibrate");
   if (!bound.ok())
     return bound.status();
@@ -133,6 +137,7 @@ absl::StatusOr<std::vector<Calibrator::Rows>> Calibrator::collect(const std::vec
       return status;
     if (absl::Status status = bound->run(); !status.ok())
       return status;
+    progress("reading queries and keys", row + 1, count);
     for (size_t n = 0; n < group.size(); ++n)
       for (auto [name, into] :
            {std::pair(".q", &result[n].q), std::pair(".k", &result[n].k), std::pair(".v", &result[n].v)}) {
@@ -165,6 +170,13 @@ rt::HeadInput Calibrator::inputOf(const lang::HeadSite &site, const Rows &of, in
            keyStride, length, of.v[row].as<float>().data() + begin * valueStride + valueHead * values,
            valueStride});
   return input;
+}
+
+void Calibrator::inParallel(int64_t count, const std::function<void(int64_t)> &body) {
+  pool.run(count, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      body(i);
+  });
 }
 
 /// The next sites whose queries, keys and values are kept together.
@@ -200,9 +212,8 @@ absl::Status Calibrator::forEachHead(const std::function<bool(const HeadName &)>
           inputs.emplace_back(HeadName{site.path, live[place]},
                               inputOf(site, (*collected)[n], live[place], place));
     }
-    pool.run(static_cast<int64_t>(inputs.size()), [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = begin; i < end; ++i)
-        body(inputs[static_cast<size_t>(i)].first, inputs[static_cast<size_t>(i)].second);
+    inParallel(static_cast<int64_t>(inputs.size()), [&](int64_t i) {
+      body(inputs[static_cast<size_t>(i)].first, inputs[static_cast<size_t>(i)].second);
     });
   }
   return absl::OkStatus();
@@ -212,27 +223,32 @@ namespace {
 
 /// Squared norms of the slices of a gradient along some of its axes.
 std::vector<double> squaresBySlice(const rt::Tensor &gradient, const Projection &projection) {
-  int64_t slices = 1, inner = 1;
+  size_t slices = 1, inner = 1;
   const auto first = static_cast<size_t>(projection.firstAxis),
              last = first + static_cast<size_t>(projection.axisCount);
   for (size_t axis = first; axis < last; ++axis)
-    slices *= gradient.shape[axis];
+    slices *= static_cast<size_t>(gradient.shape[axis]);
   for (size_t axis = last; axis < gradient.shape.size(); ++axis)
-    inner *= gradient.shape[axis];
-  std::vector<double> squares(static_cast<size_t>(slices));
-  for (int64_t i = 0; i < gradient.elements(); ++i) {
-    const double value = rt::floatAt(gradient, i);
-    squares[static_cast<size_t>(i / inner % slices)] += value * value;
-  }
+    inner *= static_cast<size_t>(gradient.shape[axis]);
+  std::vector<double> squares(slices);
+  auto sum = [&](auto numbers) {
+    for (size_t i = 0; i < numbers.size(); i += inner)
+      for (const auto number : numbers.subspan(i, inner))
+        squares[i / inner % slices] += static_cast<double>(number) * static_cast<double>(number);
+  };
+  if (gradient.type == rt::ElementType::F64)
+    sum(gradient.as<double>());
+  else
+    sum(gradient.as<float>());
   return squares;
 }
 
-/// |sum over positions and channels of out dout| of each head.
-std::vector<double> gatesOf(const rt::Tensor &out, const rt::Tensor &dout) {
-  const int64_t heads = headsIn(out), channels = out.shape.back();
-  std::vector<double> sums(static_cast<size_t>(heads));
-  for (int64_t i = 0; i < out.elements(); ++i)
-    sums[static_cast<size_t>(i / channels % heads)] += rt::floatAt(out, i) * rt::floatAt(dout, i);
+/// |sum over positions and channels of out dout| of each head, from sums over positions.
+std::vector<double> gatesOf(const rt::Tensor &gate) {
+  const int64_t channels = gate.shape.back();
+  std::vector<double> sums(static_cast<size_t>(gate.elements() / channels));
+  for (int64_t i = 0; i < gate.elements(); ++i)
+    sums[static_cast<size_t>(i / channels)] += rt::floatAt(gate, i);
   for (double &sum : sums)
     sum = std::abs(sum);
   return sums;
@@ -258,13 +274,14 @@ absl::StatusOr<std::map<HeadName, Calibrator::Gradients>> Calibrator::gradients(
     const auto targets = static_cast<double>(std::max<int64_t>(batch->counted, 1));
     if (absl::StatusOr<double> loss = rt::runOnBatch(*bound, *std::move(batch)); !loss.ok())
       return loss.status();
+    progress("taking gradients", row + 1, count);
+    std::map<std::string, rt::Tensor> read; // zeros, for the next row
     for (const lang::HeadSite &site : sites) {
       const std::vector<int64_t> live = program.freeze.liveHeads(site.path, site.heads);
-      absl::StatusOr<const rt::Tensor *> out = bound->result(site.path + ".out"),
-                                         dout = bound->result(site.path + ".dout");
-      if (live.empty() || !out.ok() || !dout.ok())
+      absl::StatusOr<const rt::Tensor *> gate = bound->result(site.path + ".gate");
+      if (live.empty() || !gate.ok())
         continue; // no live head, or nothing of the loss goes through it
-      const std::vector<double> gates = gatesOf(**out, **dout);
+      const std::vector<double> gates = gatesOf(**gate);
       for (size_t n = 0; n < live.size(); ++n)
         result[{site.path, live[n]}].gateTaylor += gates[n] / targets / static_cast<double>(count);
       for (const auto &[list, isKey] : {std::pair(&(*projections)[site.path].query, false),
@@ -273,6 +290,7 @@ absl::StatusOr<std::map<HeadName, Calibrator::Gradients>> Calibrator::gradients(
           absl::StatusOr<rt::Tensor> gradient = (*machine)->readState("grad/" + projection.parameter);
           if (!gradient.ok())
             continue; // not trained
+          read.try_emplace("grad/" + projection.parameter, gradient->type, gradient->shape);
           const std::vector<double> squares = squaresBySlice(*gradient, projection);
           const auto slices = static_cast<int64_t>(squares.size());
           for (size_t n = 0; n < live.size(); ++n) {
@@ -283,8 +301,9 @@ absl::StatusOr<std::map<HeadName, Calibrator::Gradients>> Calibrator::gradients(
           }
         }
     }
-    if (absl::Status status = rt::zeroState(**machine, rt::StateEntry::Role::Gradient); !status.ok())
-      return status;
+    for (const auto &[name, zeros] : read)
+      if (absl::Status status = (*machine)->writeState(name, zeros); !status.ok())
+        return status;
   }
   for (auto &[head, gradients] : result)
     gradients.qkGradient = std::sqrt(gradients.qkGradient);

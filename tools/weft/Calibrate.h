@@ -1,8 +1,9 @@
 //===- Calibrate.h - What each head does on calibration rows -----*- C++ -*-===//
 //
-// Runs programs `calibrate` and `calibrate_gradient` of the model as it stands
-// over rows of one sequence, in evaluation mode and with the windows in force,
-// and hands every head's queries and keys on.
+// Runs programs of the model as it stands over calibration rows, in evaluation mode
+// and with the windows in force. `calibrate_statistics` takes all rows at once and
+// sums up what each head does where the model runs; the others take one sequence at
+// a time, and `calibrate` hands every head's queries and keys on to the host.
 //
 //===----------------------------------------------------------------------===//
 #pragma once
@@ -13,6 +14,9 @@
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/data/Batches.h"
 #include "runtime/train/BoundProgram.h"
+
+#include <functional>
+#include <optional>
 
 namespace weft {
 
@@ -27,6 +31,23 @@ public:
                                                           const std::vector<lang::HeadSite> &sites,
                                                           const rt::Machine &trained,
                                                           const rt::EvalData &rows, int64_t count);
+
+  /// Tells what is done, out of how much. Called by the thread that asked.
+  using Progress = std::function<void(const std::string &stage, int64_t done, int64_t all)>;
+  Progress progress = [](const std::string &, int64_t, int64_t) {};
+
+  /// Compiles what the next two run. They do where it was not called.
+  absl::Status bindStatistics();
+
+  /// What each live head does (all but `sharp`): rt::headStatistics, summed by the
+  /// program, in its precision.
+  absl::StatusOr<std::map<HeadName, rt::HeadStatistics>> statistics();
+  /// Distances of the attention of heads to these patterns: rt::distancesTo.
+  absl::StatusOr<std::map<HeadName, rt::PatternDistances>>
+  distances(const std::map<HeadName, rt::Pattern> &patterns);
+
+  /// Calls `body` for each of these, from several threads.
+  void inParallel(int64_t count, const std::function<void(int64_t)> &body);
 
   /// Calls `body` for each wanted live head, from several threads.
   using Body = std::function<void(const HeadName &, const rt::HeadInput &)>;
@@ -51,7 +72,14 @@ private:
   Calibrator(const Program &program, const Request &request, const std::vector<lang::HeadSite> &sites,
              const rt::Machine &trained, const rt::EvalData &rows, int64_t count);
 
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machineWith(const std::string &name) const;
+  absl::StatusOr<std::unique_ptr<rt::Machine>> machineWith(const std::string &name, int64_t batch = 1) const;
+  absl::Status setPatterns(const lang::HeadSite &site, const std::map<HeadName, rt::Pattern> &patterns);
+  /// Runs `calibrate_statistics`; `visit` gets each live head and its results.
+  struct HeadSums {
+    std::vector<double> columns, diagonals, sums;
+  };
+  absl::Status sumUp(const std::map<HeadName, rt::Pattern> &patterns,
+                     const std::function<void(const HeadName &, const HeadSums &)> &visit);
   absl::Status readWindows();
   /// Of one site, by row: [1, positions, heads..., channels].
   struct Rows {
@@ -71,7 +99,9 @@ private:
   const rt::Machine &trained;
   const rt::EvalData &rows;
   int64_t count;
-  std::unique_ptr<rt::Machine> forward;
+  std::unique_ptr<rt::Machine> forward, summing;
+  std::optional<rt::BoundProgram> summed; // calibrate_statistics of `summing`
+  std::vector<double> reach;              // documents that have a row i
   rt::ThreadPool pool;
   std::map<HeadName, int64_t> windows;
   std::vector<std::vector<std::pair<int64_t, int64_t>>> documents; // by row: start, length

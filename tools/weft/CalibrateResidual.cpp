@@ -135,6 +135,7 @@ absl::StatusOr<std::map<HeadName, double>> Calibrator::residualCosines() {
         return status;
       if (absl::Status status = compareStreams(*branch, group, means, row, result); !status.ok())
         return status;
+      progress("comparing streams", row + 1, count);
     }
   }
   for (auto &[head, cosine] : result)

@@ -13,6 +13,7 @@
 #include "runtime/control/FreezeRecord.h"
 #include "runtime/control/Ranking.h"
 #include "runtime/data/CalibrationSplit.h"
+#include "runtime/train/Log.h"
 
 namespace weft {
 
@@ -47,6 +48,10 @@ bool hasBegun(const rt::FreezeProgress &progress);
 /// that no run has taken up, are refused rather than left out. Errors: InvalidArgument.
 absl::Status refuseUndecided(const Program &program);
 
+/// As loadDecided, for what is only timed: heads of statements that nothing has decided
+/// are drawn, their patterns weigh all keys alike, and a remark says so.
+absl::StatusOr<std::unique_ptr<Program>> loadDrawn(const Request &request);
+
 /// The earliest event that is left, with the step after whose end it comes.
 struct FreezeEvent {
   Statement statement;
@@ -63,6 +68,7 @@ struct FreezeContext {
   const rt::CalibrationSplit *split = nullptr; // null where none is needed
   int64_t step = 0, totalSteps = 0;
   const rt::Ranking *earlier = nullptr; // to compare with, or null
+  rt::Console *console = nullptr;       // shows how far calibration is, or null
 };
 
 struct FreezeOutcome {
@@ -70,6 +76,7 @@ struct FreezeOutcome {
   std::map<std::string, rt::Tensor> given; // patterns, and moments of trained ones
   rt::OrderedJson report;                  // the line of log.jsonl, kind "freeze"
   std::string table;                       // the same for people
+  std::string times;                       // where its seconds went, for people; empty without calibration
 };
 absl::StatusOr<FreezeOutcome> decide(const FreezeContext &context, const Statement &statement);
 

@@ -9,8 +9,10 @@
 #include "runtime/core/Philox.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include <algorithm>
+#include <chrono>
 #include <mutex>
 
 using namespace weft;
@@ -38,6 +40,15 @@ private:
 
   void listCandidates();
   absl::Status calibrate();
+  absl::Status measureSums();
+  absl::Status measureRows();
+  void enter(rt::HeadCandidate &candidate, const Measured &found) const;
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
+  /// What took the seconds since the lap before.
+  void lap(const std::string &what) {
+    absl::StrAppend(&times, times.empty() ? "" : ", ", what, absl::StrFormat(" %.2f s", seconds() - lapsed));
+    lapsed = seconds();
+  }
   absl::Status scoreFurther();
   void choose();
   absl::Status checkDealt() const;
@@ -62,6 +73,10 @@ private:
   std::map<HeadName, rt::PatternDistances> distances;
   rt::HeadChoices choices;
   std::map<std::string, rt::Tensor> given;
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begun = Clock::now();
+  double lapsed = 0; // seconds at the last lap
+  std::string times;
 };
 
 /// The heads that the statement may take: those it names, or those of its file.
@@ -95,26 +110,62 @@ absl::Status Decider::calibrate() {
   if (!made.ok())
     return made.status();
   calibrator = std::move(*made);
+  if (context.console)
+    calibrator->progress = [this](const std::string &stage, int64_t done, int64_t all) {
+      context.console->status(
+          absl::StrFormat("calibrating: %s, %d of %d sequences, %.1f s", stage, done, all, seconds()));
+    };
+  absl::Status status = rule.pattern == "sharp" ? measureRows() : measureSums();
+  return status.ok() ? scoreFurther() : status;
+}
+
+/// What is known of a candidate from here on.
+void Decider::enter(rt::HeadCandidate &candidate, const Measured &found) const {
+  candidate.kl = rt::patternKl(found.statistics.mean, found.fit.pattern);
+  candidate.scores["variance"] = found.statistics.score;
+  candidate.scores["forward_kl"] = found.statistics.forwardKl;
+}
+
+/// Statistics from the machine, fits from here.
+absl::Status Decider::measureSums() {
+  if (absl::Status status = calibrator->bindStatistics(); !status.ok())
+    return status;
+  lap("ready in");
+  absl::StatusOr<std::map<HeadName, rt::HeadStatistics>> statistics = calibrator->statistics();
+  if (!statistics.ok())
+    return statistics.status();
+  lap("attention summed up");
+  std::vector<Measured> found(candidates.size());
+  calibrator->inParallel(static_cast<int64_t>(candidates.size()), [&](int64_t number) {
+    rt::HeadCandidate &candidate = candidates[static_cast<size_t>(number)];
+    Measured &own = found[static_cast<size_t>(number)];
+    own.statistics = statistics->at({candidate.site, candidate.head});
+    own.fit = rt::fitPattern(own.statistics.mean, {rule.rounds, rule.stop});
+    enter(candidate, own);
+  });
+  for (size_t n = 0; n < found.size(); ++n)
+    measured[{candidates[n].site, candidates[n].head}] = std::move(found[n]);
+  lap(absl::StrCat(candidates.size(), " heads fitted"));
+  return absl::OkStatus();
+}
+
+/// Both from queries and keys: the mean of scores is not a sum over attention.
+absl::Status Decider::measureRows() {
   std::map<HeadName, rt::HeadCandidate *> wanted;
   for (rt::HeadCandidate &candidate : candidates)
     wanted[{candidate.site, candidate.head}] = &candidate;
   std::mutex mutex;
-  absl::Status status =
-      calibrator->forEachHead([&](const HeadName &head) { return wanted.contains(head); },
-                              [&](const HeadName &head, const rt::HeadInput &input) {
-                                Measured result{rt::headStatistics(input), {}};
-                                result.fit = rt::fitPattern(rule.pattern == "sharp" ? result.statistics.sharp
-                                                                                    : result.statistics.mean,
-                                                            {rule.rounds, rule.stop});
-                                const double kl = rt::patternKl(result.statistics.mean, result.fit.pattern);
-                                std::lock_guard lock(mutex);
-                                rt::HeadCandidate &candidate = *wanted.at(head);
-                                candidate.kl = kl;
-                                candidate.scores["variance"] = result.statistics.score;
-                                candidate.scores["forward_kl"] = result.statistics.forwardKl;
-                                measured[head] = std::move(result);
-                              });
-  return status.ok() ? scoreFurther() : status;
+  absl::Status status = calibrator->forEachHead(
+      [&](const HeadName &head) { return wanted.contains(head); },
+      [&](const HeadName &head, const rt::HeadInput &input) {
+        Measured result{rt::headStatistics(input), {}};
+        result.fit = rt::fitPattern(result.statistics.sharp, {rule.rounds, rule.stop});
+        std::lock_guard lock(mutex);
+        enter(*wanted.at(head), result);
+        measured[head] = std::move(result);
+      });
+  lap("attention summed up and fitted");
+  return status;
 }
 
 absl::Status Decider::scoreFurther() {
@@ -125,6 +176,7 @@ absl::Status Decider::scoreFurther() {
       return cosines.status();
     for (rt::HeadCandidate &candidate : candidates)
       candidate.scores["residual_cosine"] = (*cosines)[{candidate.site, candidate.head}];
+    lap("streams compared");
   }
   const bool wanted = std::any_of(needed.begin(), needed.end(), [](const std::string &word) {
     return word == "qk_gradient" || word == "gate_taylor";
@@ -139,6 +191,7 @@ absl::Status Decider::scoreFurther() {
     candidate.scores["qk_gradient"] = found.qkGradient;
     candidate.scores["gate_taylor"] = found.gateTaylor;
   }
+  lap("gradients");
   return absl::OkStatus();
 }
 
@@ -277,8 +330,15 @@ absl::Status Decider::install(const std::vector<rt::NamedHead> &heads) {
   if (absl::Status status = addPatterns(*patterns, rule.trained, context.trained, record, given);
       !status.ok())
     return status;
-  return measureDistances(
-      [&](const HeadName &head, int64_t row) { return rt::patternRow(patterns->at(head), row); });
+  if (!calibrator)
+    return absl::OkStatus();
+  lap("patterns entered");
+  absl::StatusOr<std::map<HeadName, rt::PatternDistances>> found = calibrator->distances(*patterns);
+  if (!found.ok())
+    return found.status();
+  distances = *std::move(found);
+  lap("distances");
+  return absl::OkStatus();
 }
 
 absl::Status
@@ -392,6 +452,8 @@ absl::StatusOr<FreezeOutcome> Decider::go() {
   outcome.table = tableOf(outcome.report);
   outcome.record = record;
   outcome.given = given;
+  if (calibrator)
+    outcome.times = absl::StrCat("calibrated on ", rule.calibrateRows, " sequences: ", times);
   return outcome;
 }
 

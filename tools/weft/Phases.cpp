@@ -5,6 +5,7 @@
 #include "tools/weft/WindowPlans.h"
 
 #include "runtime/core/File.h"
+#include "runtime/cuda/StateCopy.h"
 #include "runtime/train/Checkpoint.h"
 #include "runtime/train/Migrate.h"
 #include "runtime/train/State.h"
@@ -112,7 +113,9 @@ void Phases::setOptions() {
   };
   train.fill = nullptr;
   if (fresh)
-    train.fill = [this](rt::Machine &into) { return rt::migrateState(*previous, into, given); };
+    train.fill = [this](rt::Machine &into) {
+      return rt::migrateState(*previous, into, given, rt::copyStateOnDevice);
+    };
 }
 
 absl::StatusOr<rt::TrainSummary> Phases::go() {
@@ -155,7 +158,7 @@ absl::StatusOr<rt::TrainSummary> Phases::go() {
 absl::Status Phases::carryOut(const Statement &statement) {
   if (absl::Status status = fillFromDisk(); !status.ok())
     return status;
-  FreezeContext context{program, setup.request, *machine, setup.split, step, total};
+  FreezeContext context{program, setup.request, *machine, setup.split, step, total, nullptr, &setup.console};
   absl::StatusOr<FreezeOutcome> outcome = decide(context, statement);
   if (!outcome.ok())
     return outcome.status();
@@ -164,9 +167,10 @@ absl::Status Phases::carryOut(const Statement &statement) {
   adoptRecord(program, outcome->record);
   if (absl::Status status = compile(); !status.ok())
     return status;
-  if (absl::Status status = rt::initializeState(*machine, setup.recipe.seed); !status.ok())
+  if (absl::Status status = rt::initializeTables(*machine); !status.ok())
     return status;
-  if (absl::Status status = rt::migrateState(*old, *machine, outcome->given); !status.ok())
+  if (absl::Status status = rt::migrateState(*old, *machine, outcome->given, rt::copyStateOnDevice);
+      !status.ok())
     return status;
   filled = true;
   if (statement.rule->schedule == lang::FreezeRule::Schedule::Budget) {
@@ -239,6 +243,8 @@ absl::Status Phases::logDecision(FreezeOutcome &outcome, rt::Machine &before, rt
   }
   rt::OrderedJson line = outcome.report;
   program.freeze.events.push_back(rt::Json(outcome.report));
+  if (!outcome.times.empty())
+    setup.console.line(outcome.times);
   setup.console.line(outcome.table.substr(0, outcome.table.size() - 1));
   if (absl::Status status = setup.run.log(line); !status.ok())
     return status;

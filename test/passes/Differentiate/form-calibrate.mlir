@@ -1,7 +1,7 @@
-// RUN: weft-opt %s --form-programs="programs=calibrate,calibrate_branch,calibrate_gradient" --differentiate | FileCheck %s
+// RUN: weft-opt %s --form-programs="programs=calibrate,calibrate_branch,calibrate_gradient,calibrate_statistics" --differentiate | FileCheck %s
 
 // Queries come times the scale, so that scores are their products with the keys;
-// outputs come with the gradients of the loss. Mutations caught: q as it enters the
+// outputs are summed times the gradients of the loss. Mutations caught: q as it enters the
 // product; dropout left in; a gradient of another value than the attend's output.
 
 !ids = tensor<2x4xi32, #weft.axes<batch, pos>>
@@ -33,12 +33,23 @@
 // CHECK: return %[[OWN]], %[[S]], %[[R]]
 
 // CHECK-LABEL: func.func @calibrate_gradient(
-// CHECK-SAME: {weft.name = "loss_sum"}, {{.*}} {weft.name = "block.1.attn.out"}, {{.*}} {weft.name = "block.1.attn.dout"})
+// CHECK-SAME: {weft.name = "loss_sum"}, tensor<3x2xf32, #weft.axes<heads, head>> {weft.name = "block.1.attn.gate"})
 // CHECK-NOT: dropout
 // CHECK: %[[OUT:.*]], %{{.*}} = weft.attend
 // CHECK: weft.attend_grad_query {{.*}}, %[[OUT]], %{{.*}}, %[[DOUT:.*]] {scale
 // CHECK: weft.set @"grad/wq"
-// CHECK: return %{{.*}}, %[[OUT]], %[[DOUT]]
+// CHECK: %[[GATES:.*]] = weft.binary mul %[[OUT]], %[[DOUT]]
+// CHECK: %[[GATE:.*]] = weft.sum_to %[[GATES]]
+// CHECK: return %{{.*}}, %[[GATE]]
+
+// Statistics are taken of what enters the product, with its scale and log-sums.
+// CHECK-LABEL: func.func @calibrate_statistics(
+// CHECK-SAME: %[[SLOTS:[a-z0-9]*]]: tensor<8xi32> {weft.name = "documents"}, %[[REACH:[a-z0-9]*]]: tensor<4xi32> {weft.name = "reach"}, %[[A:[a-z0-9]*]]: tensor<3x4xf32, #weft.axes<live_head, place>> {weft.name = "block.1.attn.a"}, %[[R:[a-z0-9]*]]: {{.*}} {weft.name = "block.1.attn.r"}, %[[Z:[a-z0-9]*]]: {{.*}} {weft.name = "block.1.attn.z"})
+// CHECK-NOT: targets
+// CHECK: %[[W:.*]] = weft.integers [1, 2, 3]
+// CHECK: %{{.*}}, %[[LSE:.*]] = weft.attend %[[Q:.*]], %[[Q]], %[[Q]] windows
+// CHECK: %[[C:.*]], %[[D:.*]], %[[S:.*]] = weft.pattern_statistics %[[Q]], %[[Q]], %[[LSE]] windows %[[W]] documents %[[SLOTS]] reach %[[REACH]] pattern %[[A]], %[[R]], %[[Z]] {scale = 5.000000e-01 : f64}
+// CHECK: return %[[C]], %[[D]], %[[S]]
 
 weft.state parameter @embed <normal, 1.0 : f64> : !table
 weft.state parameter @wq <normal, 1.0 : f64> : !w

@@ -1,5 +1,6 @@
 // What is under way on the GPU, against the stub of the driver: it runs what is on
 // its stream only when it is waited for.
+#include "runtime/cuda/StateCopy.h"
 #include "test/runtime/cuda/StubFixture.h"
 #include "test/runtime/train/TrainSetup.h"
 
@@ -131,6 +132,33 @@ TEST_F(CudaStub, PreparesOnceAndAfterWrites) {
       EXPECT_EQ(counted(*machine), times * 264);
     }
   }
+}
+
+// A new phase takes its state from the old one on the device. Catches: a write that is
+// under way left out, bytes of another entry, a copy between layouts that differ, a table
+// that follows from state and is not made anew.
+TEST_F(CudaStub, stateGoesOverOnTheDevice) {
+  Executable reading = small();
+  Operand w{Space::State, 0, 16, 0}, y{Space::Result, 0, 16, 0};
+  reading.programs.push_back({"read", {}, {{"y", ElementType::F32, {4}}}, {{2, 1, {w, y}}}});
+  std::unique_ptr<Machine> from = loadCuda(small()), to = loadCuda(reading);
+  ASSERT_TRUE(from && to);
+  const int outs = stub.calls("cuMemcpyDtoHAsync_v2");
+  ASSERT_TRUE(from->writeState("w", inputOf(7)).ok());
+  EXPECT_EQ(copyStateOnDevice(from.get(), *to, "w").value_or(false), true);
+  EXPECT_EQ(stub.calls("cuMemcpyDtoHAsync_v2"), outs);
+  std::vector<Tensor> results{Tensor(ElementType::F32, {4})};
+  ASSERT_TRUE(to->run("read", {}, results).ok());
+  EXPECT_EQ(results[0].as<float>()[3], 10.0F);
+  EXPECT_EQ(copyStateOnDevice(nullptr, *to, "w").value_or(false), true);
+  ASSERT_TRUE(to->run("read", {}, results).ok());
+  EXPECT_EQ(results[0].as<float>()[3], 0.0F);
+  Executable sliced = small();
+  sliced.states[0].kept = {1};
+  std::unique_ptr<Machine> other = loadCuda(sliced);
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(copyStateOnDevice(from.get(), *other, "w").value_or(true), false);
+  EXPECT_FALSE(copyStateOnDevice(from.get(), *to, "nothing").ok());
 }
 
 // What was planned beside what the driver says: the stub's blocks alone.
