@@ -9,9 +9,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/weft/BenchAgainst.h"
 #include "tools/weft/BenchReport.h"
 #include "tools/weft/BenchSteps.h"
 #include "tools/weft/Command.h"
+#include "tools/weft/Freeze.h"
 #include "tools/weft/Output.h"
 #include "tools/weft/WindowPlans.h"
 
@@ -82,6 +84,11 @@ struct BenchFlags {
                          cl::cat(flagCategory())};
   cl::opt<int64_t> positions{"positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
                              cl::cat(flagCategory())};
+  cl::opt<int64_t> micros{"micros", cl::desc("micro-batches of a step (default: 1)"), cl::init(1),
+                          cl::cat(flagCategory())};
+  cl::opt<std::string> documents{
+      "documents", cl::desc("positions of each document in a row, or ~N on average (default: one a row)"),
+      cl::value_desc("N"), cl::cat(flagCategory())};
   cl::opt<int64_t> steps{"steps", cl::desc("steps that are timed"), cl::init(5), cl::cat(flagCategory())};
   cl::opt<std::string> program{"program", cl::desc("step (default), prefill, decode or eval"),
                                cl::init("step"), cl::cat(flagCategory())};
@@ -93,6 +100,9 @@ struct BenchFlags {
   cl::opt<std::string> profile{"profile",
                                cl::desc("write the calls of kernels as a trace for Chrome or Perfetto"),
                                cl::value_desc("FILE"), cl::cat(flagCategory())};
+  cl::opt<std::string> against{
+      "against", cl::desc("say which kernels are slower or faster than in FILE, of `--kernels --json`"),
+      cl::value_desc("FILE"), cl::cat(flagCategory())};
   cl::opt<bool> json{"json", cl::desc("one JSON object"), cl::cat(flagCategory())};
 
   bool wholeSteps() const { return program == "step"; }
@@ -110,16 +120,42 @@ struct Bench {
   MachineReport report;
   std::unique_ptr<rt::Machine> machine;
   std::unique_ptr<rt::WindowControl> windows;
-  int64_t vocabulary = 2, tokens = 0;
+  DrawnInputs drawn;
+  std::optional<EarlierTimes> earlier;
   double ready = 0, first = 0; // seconds of the process to its first kernel, to the end of its first run
 };
+
+/// What is timed, in words that a later run can be compared by.
+rt::OrderedJson subjectOf(const Bench &bench) {
+  return {{"model", bench.program->model.name},    {"program", std::string(bench.flags.program)},
+          {"batch", bench.options.batch},          {"positions", bench.options.positions},
+          {"micros", int64_t(bench.flags.micros)}, {"documents", std::string(bench.flags.documents)}};
+}
+
+/// Before anything is compiled: minutes of timing beside the wrong file help nobody.
+absl::Status readEarlier(Bench &bench) {
+  if (bench.flags.against.empty())
+    return absl::OkStatus();
+  absl::StatusOr<EarlierTimes> earlier = EarlierTimes::read(bench.flags.against);
+  if (!earlier.ok())
+    return earlier.status();
+  bench.earlier = *std::move(earlier);
+  return bench.earlier->checkSame(subjectOf(bench));
+}
 
 absl::Status prepare(Bench &bench) {
   const BenchFlags &flags = bench.flags;
   Request request = flags.model.request(true);
   flags.device.apply(request);
   request.profile = flags.kernels;
-  absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
+  if (!flags.documents.empty()) {
+    absl::StatusOr<DrawnDocuments> documents = parseDocuments(flags.documents);
+    if (!documents.ok())
+      return documents.status();
+    bench.drawn.documents = *documents;
+    request.sets.push_back("documents=apart");
+  }
+  absl::StatusOr<std::unique_ptr<Program>> program = loadDrawn(request);
   if (!program.ok())
     return program.status();
   bench.program = *std::move(program);
@@ -135,6 +171,8 @@ absl::Status prepare(Bench &bench) {
     options.programs.push_back("observe");
   if (flags.program == "decode")
     options.batch = 1;
+  if (absl::Status status = readEarlier(bench); !status.ok())
+    return status;
   absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
       makeMachine(*bench.program, options, request, {}, &bench.report);
   if (!machine.ok())
@@ -149,8 +187,8 @@ absl::Status prepare(Bench &bench) {
   bench.windows = *std::move(windows);
   lang::Bindings names = bench.program->model.bindings();
   if (names.contains("vocab"))
-    bench.vocabulary = static_cast<int64_t>(names.find("vocab")->second.number);
-  bench.tokens = flags.program == "decode" ? 1 : options.batch * options.positions;
+    bench.drawn.vocabulary = static_cast<int64_t>(names.find("vocab")->second.number);
+  bench.drawn.targets = flags.program == "decode" ? 1 : flags.micros * options.batch * options.positions;
   return absl::OkStatus();
 }
 
@@ -171,22 +209,19 @@ void addCounters(rt::OrderedJson &result, const rt::CudaCounters &before, const 
 /// Times, and all that is the same for steps and single programs.
 absl::StatusOr<rt::OrderedJson> describe(const Bench &bench, double typical, const char *method,
                                          const rt::CudaCounters *before) {
-  rt::OrderedJson result{
-      {"model", bench.program->model.name},
-      {"program", std::string(bench.flags.program)},
-      {"batch", bench.options.batch},
-      {"positions", bench.options.positions},
+  rt::OrderedJson result = subjectOf(bench);
+  result.update(rt::OrderedJson{
       {"method", method},
       {"steps", int64_t(bench.flags.steps)},
       {"seconds", typical},
-      {"tokens_per_s", static_cast<double>(bench.tokens) / typical},
+      {"tokens_per_s", static_cast<double>(bench.drawn.targets) / typical},
       {"peak_mib", peakMegabytes()},
       {"compile_seconds", bench.report.seconds},
       {"start_seconds", bench.ready},
       {"first_step_seconds", bench.first},
       {"device", bench.flags.device.device.empty() ? "auto" : std::string(bench.flags.device.device)},
       {"target", bench.machine->executable().target},
-      {"kernels", bench.report.compile.kernels}};
+      {"kernels", bench.report.compile.kernels}});
   size_t calls = 0; // of kernels, a step without control or a run
   for (const rt::Program &program : bench.machine->executable().programs)
     calls += program.name == "observe" || program.name == "prepare" ? 0 : program.calls.size();
@@ -209,13 +244,18 @@ absl::Status print(Bench &bench, rt::OrderedJson result, const std::string &more
   if (bench.flags.json) {
     if (profile)
       result["times"] = kernelJson(*profile, kinds, bench.flags.steps);
+    if (bench.earlier)
+      result["against"] = bench.earlier->compare(result["times"]);
     printJson(result);
     return absl::OkStatus();
   }
   const std::string what =
       bench.flags.program == "decode"
           ? llvm::formatv("a token at the end of {0}", bench.options.positions).str()
-          : llvm::formatv("{0} x {1} tokens", bench.options.batch, bench.options.positions).str();
+          : llvm::formatv("{0}{1} x {2} tokens",
+                          bench.flags.micros > 1 ? std::to_string(bench.flags.micros) + " x " : "",
+                          bench.options.batch, bench.options.positions)
+                .str();
   llvm::outs() << llvm::formatv(
       "{0}: {1}, {2}, {3} of them: {4:F1} ms, {5:F0} tokens/s, peak memory {6:F0} MiB, {7} kernels ready in "
       "{8:F2} s, first kernel {9:F2} s after the process started\n",
@@ -232,6 +272,8 @@ absl::Status print(Bench &bench, rt::OrderedJson result, const std::string &more
     llvm::outs() << memoryText(**memory) << "\n";
   }
   llvm::outs() << more << (profile ? kernelTable(*profile, kinds, bench.flags.steps) : "");
+  if (bench.earlier)
+    llvm::outs() << againstText(bench.earlier->compare(kernelJson(*profile, kinds, bench.flags.steps)));
   return absl::OkStatus();
 }
 
@@ -241,7 +283,7 @@ rt::CudaCounters countersOf(const rt::Machine &machine) {
 }
 
 absl::Status benchSteps(Bench &bench) {
-  BenchSteps run(*bench.machine, bench.windows.get(), bench.chooses, bench.vocabulary, bench.tokens);
+  BenchSteps run(*bench.machine, bench.windows.get(), bench.chooses, bench.flags.micros, bench.drawn);
   bench.ready = secondsSinceStart();
   if (absl::Status status = run.warmUp(); !status.ok())
     return status;
@@ -278,7 +320,7 @@ absl::Status benchSteps(Bench &bench) {
 /// A program alone: by the host's clock with the copies of inputs and results, and
 /// on a GPU by its own events without them.
 absl::Status benchProgram(Bench &bench) {
-  BenchProgram run(*bench.machine, bench.flags.program, bench.vocabulary, bench.tokens);
+  BenchProgram run(*bench.machine, bench.flags.program, bench.drawn);
   bench.ready = secondsSinceStart();
   std::vector<double> seconds, deviceSeconds;
   rt::CudaCounters before;
@@ -321,8 +363,15 @@ int weft::benchCommand(int argc, const char **argv) {
   if (!parseFlags(argc, argv, "times whole training steps, single programs, kernels",
                   "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"
                   "  weft bench models/gpt_rope.weft --kernels --kind attention\n"
+                  "  weft bench models/gpt_rope.weft --against docs/performance/gpt_rope.json\n"
+                  "  weft bench models/san.weft --batch 32 --micros 16 --documents ~512\n"
                   "  weft bench models/gpt_rope.weft --program prefill --batch 1 --positions 4096\n"))
     return kUsage;
+  if (!flags.against.empty()) {
+    flags.kernels = true;
+    if (!flags.kinds.empty())
+      return misuse("bench", "--against compares all kernels: leave --kind out");
+  }
   if (!flags.profile.empty())
     ::setenv("WEFT_TRACE", flags.profile.c_str(), 1);
   static const std::set<std::string> kPrograms{"step", "prefill", "decode", "eval"};
@@ -336,6 +385,8 @@ int weft::benchCommand(int argc, const char **argv) {
                                  kind + "'");
   if (flags.steps < 1)
     return misuse("bench", "--steps: expected at least 1");
+  if (flags.micros < 1 || (flags.micros > 1 && !flags.wholeSteps()))
+    return misuse("bench", "--micros: expected at least 1, and more only with whole steps");
   Bench bench(flags);
   absl::Status status = prepare(bench);
   if (status.ok())

@@ -4,8 +4,12 @@
 #include "runtime/core/Philox.h"
 #include "runtime/train/Generate.h"
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 using namespace weft;
 
@@ -13,7 +17,24 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-std::vector<rt::Tensor> portTensors(const std::vector<rt::Port> &ports, int64_t vocabulary, int64_t targets,
+/// Where the document of each position began.
+void drawStarts(rt::Tensor &tensor, const DrawnDocuments &documents, const rt::Philox &philox) {
+  const int64_t positions = tensor.shape.back();
+  uint64_t draws = 0;
+  int64_t start = 0, left = 0;
+  for (int64_t i = 0; i < tensor.elements(); ++i, --left) {
+    const int64_t place = i % positions;
+    if (documents.positions > 0 && (place == 0 || left == 0)) {
+      start = place;
+      left = documents.mean ? 1 + static_cast<int64_t>(-std::log1p(-philox.uniform(draws++)) *
+                                                       static_cast<double>(documents.positions))
+                            : documents.positions;
+    }
+    tensor.as<int32_t>()[static_cast<size_t>(i)] = static_cast<int32_t>(start);
+  }
+}
+
+std::vector<rt::Tensor> portTensors(const std::vector<rt::Port> &ports, const DrawnInputs &drawn,
                                     int64_t lastPosition) {
   std::vector<rt::Tensor> tensors;
   for (const rt::Port &port : ports) {
@@ -23,13 +44,15 @@ std::vector<rt::Tensor> portTensors(const std::vector<rt::Port> &ports, int64_t 
       auto index = static_cast<size_t>(i);
       if (port.type == rt::ElementType::I32)
         tensor.as<int32_t>()[index] =
-            port.name == "doc_start" ? 0
-            : port.name == "offset"
+            port.name == "offset"
                 ? static_cast<int32_t>(lastPosition)
-                : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(vocabulary));
+                : static_cast<int32_t>(philox.uniform(index) * static_cast<double>(drawn.vocabulary));
       else if (port.type == rt::ElementType::F32)
-        tensor.as<float>()[index] = port.name == "inverse_count" ? 1.0f / static_cast<float>(targets) : 1e-3f;
+        tensor.as<float>()[index] =
+            port.name == "inverse_count" ? 1.0f / static_cast<float>(drawn.targets) : 1e-3f;
     }
+    if (port.name == "doc_start")
+      drawStarts(tensor, drawn.documents, philox);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
@@ -44,12 +67,24 @@ double weft::median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-BenchProgram::BenchProgram(rt::Machine &machine, const std::string &name, int64_t vocabulary, int64_t targets)
+absl::StatusOr<DrawnDocuments> weft::parseDocuments(const std::string &text) {
+  DrawnDocuments documents;
+  documents.mean = !text.empty() && text.front() == '~';
+  constexpr int64_t kMost = int64_t(1) << 31;
+  if (!absl::SimpleAtoi(absl::string_view(text).substr(documents.mean), &documents.positions) ||
+      documents.positions < 1 || documents.positions >= kMost)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--documents: expected a length such as 512, or ~512 for lengths of 512 on average, found '",
+        absl::string_view(text), "'"));
+  return documents;
+}
+
+BenchProgram::BenchProgram(rt::Machine &machine, const std::string &name, const DrawnInputs &drawn)
     : machine(machine), name(name) {
   const int64_t last = rt::cacheCapacity(machine.executable()).value_or(1) - 1;
   for (const rt::Program &program : machine.executable().programs)
     if (program.name == name) {
-      inputs = portTensors(program.inputs, vocabulary, targets, last);
+      inputs = portTensors(program.inputs, drawn, last);
       for (const rt::Port &port : program.results)
         results.emplace_back(port.type, port.shape);
     }
@@ -85,10 +120,14 @@ absl::Status BenchSteps::run() {
   return status;
 }
 
+/// All micro-batches of a step; a control step watches the last.
 absl::Status BenchSteps::begin(bool observes) {
-  if (!observes)
-    return micro.start();
-  absl::Status status = control->before(machine);
+  absl::Status status = absl::OkStatus();
+  for (int64_t i = observes ? 1 : 0; status.ok() && i < micros; ++i)
+    status = micro.start();
+  if (!observes || !status.ok())
+    return status;
+  status = control->before(machine);
   return status.ok() ? observe.start() : status;
 }
 
@@ -101,7 +140,7 @@ absl::Status BenchSteps::step(bool observes, int64_t of, bool goesOn) {
     status = control->after(machine, of).status();
   if (status.ok() && goesOn && update.underWay()) {
     begun = true;
-    status = micro.start();
+    status = begin(/*observes=*/false);
   }
   return status.ok() ? update.wait() : status;
 }

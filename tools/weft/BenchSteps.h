@@ -12,12 +12,27 @@ namespace weft {
 /// 0 for none.
 double median(std::vector<double> values);
 
+/// How long documents are in rows that are drawn.
+struct DrawnDocuments {
+  int64_t positions = 0; // 0: one document a row
+  bool mean = false;     // lengths 1 + the whole part of an exponential draw, on average about `positions`
+};
+
+/// `512` or `~512`. Errors: InvalidArgument.
+absl::StatusOr<DrawnDocuments> parseDocuments(const std::string &text);
+
+/// What ports are filled with.
+struct DrawnInputs {
+  int64_t vocabulary = 2, targets = 1;
+  DrawnDocuments documents;
+};
+
 /// One program with drawn tensors for all its ports: tokens and targets below
-/// `vocabulary`, one document a row, an inverse count of 1 / targets, a small rate;
+/// `vocabulary`, documents, an inverse count of 1 / targets, a small rate;
 /// decoding stands at the end of its cache.
 class BenchProgram {
 public:
-  BenchProgram(rt::Machine &machine, const std::string &name, int64_t vocabulary, int64_t targets);
+  BenchProgram(rt::Machine &machine, const std::string &name, const DrawnInputs &drawn);
   absl::Status run() { return machine.run(name, inputs, results); }
   absl::Status start();
   absl::Status wait() { return machine.wait(number); }
@@ -37,10 +52,10 @@ private:
 /// this step's end is waited for.
 class BenchSteps {
 public:
-  BenchSteps(rt::Machine &machine, rt::WindowControl *control, bool chooses, int64_t vocabulary,
-             int64_t tokens)
-      : control(control), chooses(chooses), machine(machine), micro(machine, "micro", vocabulary, tokens),
-        update(machine, "update", vocabulary, tokens), observe(machine, "observe", vocabulary, tokens) {}
+  BenchSteps(rt::Machine &machine, rt::WindowControl *control, bool chooses, int64_t micros,
+             const DrawnInputs &drawn)
+      : control(control), chooses(chooses), micros(micros), machine(machine), micro(machine, "micro", drawn),
+        update(machine, "update", drawn), observe(machine, "observe", drawn) {}
 
   /// Each program once, uncounted.
   absl::Status warmUp();
@@ -58,7 +73,8 @@ private:
 
   rt::WindowControl *control;
   const bool chooses;
-  bool begun = false; // the next step's gradients
+  const int64_t micros; // of a step
+  bool begun = false;   // the next step's gradients
   rt::Machine &machine;
   BenchProgram micro, update, observe;
   int64_t number = 1;

@@ -37,9 +37,11 @@ absl::StatusOr<double> stepSeconds(const Program &program, rt::Machine &machine,
     return status;
   const lang::Bindings names = program.model.bindings();
   const auto vocab = names.find("vocab");
-  const int64_t vocabulary = vocab == names.end() ? 2 : static_cast<int64_t>(vocab->second.number);
-  const int64_t tokens = options.batch * options.positions;
-  BenchProgram micro(machine, "micro", vocabulary, tokens), update(machine, "update", vocabulary, tokens);
+  DrawnInputs drawn;
+  if (vocab != names.end())
+    drawn.vocabulary = static_cast<int64_t>(vocab->second.number);
+  drawn.targets = options.batch * options.positions;
+  BenchProgram micro(machine, "micro", drawn), update(machine, "update", drawn);
   absl::StatusOr<double> one = secondsOf(micro);
   if (!one.ok())
     return one;
