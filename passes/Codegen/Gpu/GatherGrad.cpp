@@ -24,8 +24,9 @@ using Predicate = arith::CmpIPredicate;
 constexpr int64_t kThreads = 512, kWarps = kThreads / Block::kWarp, kMostParts = 256;
 /// A list is worked off when another round of indices might not fit.
 constexpr int64_t kList = 8192, kPerThread = 8, kRound = kThreads * kPerThread;
-/// Entries whose numbers are on their way at once.
-constexpr int64_t kUnderWay = 2;
+/// Entries whose numbers are on their way at once, with their rows of the table; and
+/// inside a run, where no row is read.
+constexpr int64_t kUnderWay = 2, kInRun = 8;
 
 class TableGradient {
 public:
@@ -51,8 +52,11 @@ private:
   void workOff(Value length);
   void sort(Value length);
   void addRuns(Value length);
+  Value partOf(Value key);
   Entry entry(Value at, Value length);
   Sum add(const Entry &entry, const Sum &sum);
+  Sum addEntries(Value from, Value to, Value length, const Sum &sum);
+  Sum addSome(Value from, Value length, const Sum &sum);
   Sum walk(Value length);
   void join(Value length, const Sum &sum);
 
@@ -164,21 +168,26 @@ void TableGradient::sort(Value length) {
   });
 }
 
+/// The numbers at an entry's place.
+Value TableGradient::partOf(Value key) {
+  Value dy = block.argument(op.getDy()), place = e.both(key, e.number(0xFFFFFFFF));
+  return e.load(e.floats, e.at(dy, e.addi(e.muli(place, width), column)),
+                e.halves.contains(dy) ? lanes * 2 : lanes * 4);
+}
+
 /// Entry `at` of the list, the last of this warp's where there are no more.
 TableGradient::Entry TableGradient::entry(Value at, Value length) {
   Entry entry;
   entry.isThere = e.compare(Predicate::slt, at, last);
   at = e.select(entry.isThere, at, e.subi(last, e.number(1)));
   Value key = keyAt(at), end = e.subi(length, e.number(1));
-  Value place = e.both(key, e.number(0xFFFFFFFF));
   entry.row = arith::ShRSIOp::create(e.b, e.loc, key, e.number(32));
   Value isFirst = equal(at, e.number(0)), isLast = equal(at, end);
   Value rowBefore = rowAt(e.select(isFirst, at, e.subi(at, e.number(1))));
   Value rowAfter = rowAt(e.select(isLast, at, e.addi(at, 1)));
   entry.isStart = either(isFirst, e.compare(Predicate::ne, rowBefore, entry.row));
   entry.isEnd = either(isLast, e.compare(Predicate::ne, rowAfter, entry.row));
-  entry.part = e.load(e.floats, e.at(block.argument(op.getDy()), e.addi(e.muli(place, width), column)),
-                      e.halves.contains(block.argument(op.getDy())) ? lanes * 2 : lanes * 4);
+  entry.part = partOf(key);
   entry.before = e.load(e.floats, tablePlace(entry.row), alignment());
   return entry;
 }
@@ -194,10 +203,8 @@ TableGradient::Sum TableGradient::add(const Entry &entry, const Sum &sum) {
   return {e.select(entry.isThere, value, sum.value), e.select(entry.isThere, started, sum.started)};
 }
 
-/// This warp's part of the list; the sum of the run in which it ends.
-TableGradient::Sum TableGradient::walk(Value length) {
-  Value none = e.constantInt(e.b.getI1Type(), 0);
-  auto sums = e.loop(first, last, kUnderWay, {e.constant(e.floats, 0), none},
+TableGradient::Sum TableGradient::addEntries(Value from, Value to, Value length, const Sum &sum) {
+  auto sums = e.loop(from, to, kUnderWay, {sum.value, sum.started},
                      [&](Value i, ValueRange carried) -> SmallVector<Value> {
                        SmallVector<Entry> entries;
                        for (int64_t k = 0; k < kUnderWay; ++k)
@@ -205,6 +212,41 @@ TableGradient::Sum TableGradient::walk(Value length) {
                        Sum sum{carried[0], carried[1]};
                        for (const Entry &entry : entries)
                          sum = add(entry, sum);
+                       return {sum.value, sum.started};
+                     });
+  return {sums[0], sums[1]};
+}
+
+/// kInRun entries from `from`, as many as there are. Inside a run they are only added
+/// up: frequent tokens have runs of thousands.
+TableGradient::Sum TableGradient::addSome(Value from, Value length, const Sum &sum) {
+  Value end = e.addi(from, kInRun);
+  Value inside = e.both(e.compare(Predicate::slt, first, from), e.compare(Predicate::slt, end, last));
+  Value before = rowAt(e.select(inside, e.subi(from, e.number(1)), first));
+  Value after = rowAt(e.select(inside, end, first));
+  auto choice = scf::IfOp::create(e.b, e.loc, TypeRange{e.floats, e.b.getI1Type()},
+                                  e.both(inside, equal(before, after)), true);
+  OpBuilder::InsertionGuard guard(e.b);
+  e.b.setInsertionPointToStart(choice.thenBlock());
+  SmallVector<Value> parts;
+  for (int64_t k = 0; k < kInRun; ++k)
+    parts.push_back(partOf(keyAt(e.addi(from, k))));
+  Value value = sum.value;
+  for (Value part : parts)
+    value = e.add(value, part);
+  scf::YieldOp::create(e.b, e.loc, ValueRange{value, sum.started});
+  e.b.setInsertionPointToStart(choice.elseBlock());
+  Sum slow = addEntries(from, e.mini(end, last), length, sum);
+  scf::YieldOp::create(e.b, e.loc, ValueRange{slow.value, slow.started});
+  return {choice.getResult(0), choice.getResult(1)};
+}
+
+/// This warp's part of the list; the sum of the run in which it ends.
+TableGradient::Sum TableGradient::walk(Value length) {
+  Value none = e.constantInt(e.b.getI1Type(), 0);
+  auto sums = e.loop(first, last, kInRun, {e.constant(e.floats, 0), none},
+                     [&](Value i, ValueRange carried) -> SmallVector<Value> {
+                       Sum sum = addSome(i, length, {carried[0], carried[1]});
                        return {sum.value, sum.started};
                      });
   return {sums[0], sums[1]};
