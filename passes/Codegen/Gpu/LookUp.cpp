@@ -36,10 +36,11 @@ static Value zeroOf(Emitter &e) { return e.constant(e.f32, 0); }
 MaybeKind gatherKind(const BareKernel &, GatherOp op) {
   int64_t places = tensorOf(op.getIndex()).getNumElements();
   int64_t width = tensorOf(op.getY()).getNumElements() / places;
-  constexpr int64_t kWarps = kThreads / Block::kWarp;
+  constexpr int64_t kWarps = kThreads / Block::kWarp, kLanes = 8;
   BlockKind kind;
   kind.threads = kThreads;
   kind.items = (places + kWarps - 1) / kWarps;
+  kind.width = width % kLanes == 0 ? kLanes : 1;
   kind.build = [op, places, width](Block &block) mutable {
     Emitter &e = block.e;
     Value rows = e.number(tensorOf(op.getTable()).getDimSize(0));
@@ -50,8 +51,13 @@ MaybeKind gatherKind(const BareKernel &, GatherOp op) {
         Value known = e.compare(Predicate::ult, row, rows);
         Value from = e.at(block.argument(op.getTable()), e.muli(e.select(known, row, e.number(0)), width));
         Value to = e.at(block.result(0), e.muli(place, width));
-        e.loop(block.lane, e.number(width), Block::kWarp,
-               [&](Value i) { e.store(e.select(known, e.load(e.f32, from, i), zeroOf(e)), to, i); });
+        // Rows of whole vectors start at multiples of 16 bytes.
+        int64_t alignment = e.width == 1 ? 0 : 16;
+        e.loop(block.lane, e.number(width / e.width), Block::kWarp, [&](Value i) {
+          Value column = e.muli(i, e.width), zeros = e.constant(e.floats, 0);
+          Value value = e.load(e.floats, e.at(from, column), alignment);
+          e.store(e.select(known, value, zeros), e.at(to, column), alignment);
+        });
       });
     });
     return success();
