@@ -363,7 +363,7 @@ int weft::benchCommand(int argc, const char **argv) {
   if (!parseFlags(argc, argv, "times whole training steps, single programs, kernels",
                   "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"
                   "  weft bench models/gpt_rope.weft --kernels --kind attention\n"
-                  "  weft bench models/gpt_rope.weft --against docs/performance/gpt_rope.json\n"
+                  "  weft bench models/gpt_rope.weft --against docs/performance/gpt_rope-0.1.0.json\n"
                   "  weft bench models/san.weft --batch 32 --micros 16 --documents ~512\n"
                   "  weft bench models/gpt_rope.weft --program prefill --batch 1 --positions 4096\n"))
     return kUsage;
