@@ -2,17 +2,20 @@
 
 #include "tools/weft/Calibrate.h"
 #include "tools/weft/Freeze.h"
+#include "tools/weft/FreezeMeasure.h"
 #include "tools/weft/FreezeReport.h"
 #include "tools/weft/FreezeTables.h"
 #include "tools/weft/WholePatterns.h"
 
 #include "runtime/core/Philox.h"
+#include "runtime/cuda/Cuda.h"
+
+#include "llvm/Support/raw_ostream.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 
 using namespace weft;
@@ -40,16 +43,12 @@ private:
 
   void listCandidates();
   absl::Status calibrate();
-  absl::Status measureSums();
-  absl::Status measureRows();
-  void enter(rt::HeadCandidate &candidate, const Measured &found) const;
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - begun).count(); }
-  /// What took the seconds since the lap before.
-  void lap(const std::string &what) {
-    absl::StrAppend(&times, times.empty() ? "" : ", ", what, absl::StrFormat(" %.2f s", seconds() - lapsed));
-    lapsed = seconds();
+  /// Says that `what` is worked on by the host where the model is not.
+  void onHost(const std::string &what) const {
+    if (rt::cudaCounters(context.trained))
+      llvm::errs() << "weft: remark: slow-path: plan " << statement.plan->name << ": `" << what
+                   << "` reads queries, keys and values on the host\n";
   }
-  absl::Status scoreFurther();
   void choose();
   absl::Status checkDealt() const;
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patternsOf(const std::vector<rt::NamedHead> &heads);
@@ -73,10 +72,7 @@ private:
   std::map<HeadName, rt::PatternDistances> distances;
   rt::HeadChoices choices;
   std::map<std::string, rt::Tensor> given;
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begun = Clock::now();
-  double lapsed = 0; // seconds at the last lap
-  std::string times;
+  Laps laps;
 };
 
 /// The heads that the statement may take: those it names, or those of its file.
@@ -113,85 +109,13 @@ absl::Status Decider::calibrate() {
   if (context.console)
     calibrator->progress = [this](const std::string &stage, int64_t done, int64_t all) {
       context.console->status(
-          absl::StrFormat("calibrating: %s, %d of %d sequences, %.1f s", stage, done, all, seconds()));
+          absl::StrFormat("calibrating: %s, %d of %d sequences, %.1f s", stage, done, all, laps.seconds()));
     };
-  absl::Status status = rule.pattern == "sharp" ? measureRows() : measureSums();
-  return status.ok() ? scoreFurther() : status;
-}
-
-/// What is known of a candidate from here on.
-void Decider::enter(rt::HeadCandidate &candidate, const Measured &found) const {
-  candidate.kl = rt::patternKl(found.statistics.mean, found.fit.pattern);
-  candidate.scores["variance"] = found.statistics.score;
-  candidate.scores["forward_kl"] = found.statistics.forwardKl;
-}
-
-/// Statistics from the machine, fits from here.
-absl::Status Decider::measureSums() {
-  if (absl::Status status = calibrator->bindStatistics(); !status.ok())
-    return status;
-  lap("ready in");
-  absl::StatusOr<std::map<HeadName, rt::HeadStatistics>> statistics = calibrator->statistics();
-  if (!statistics.ok())
-    return statistics.status();
-  lap("attention summed up");
-  std::vector<Measured> found(candidates.size());
-  calibrator->inParallel(static_cast<int64_t>(candidates.size()), [&](int64_t number) {
-    rt::HeadCandidate &candidate = candidates[static_cast<size_t>(number)];
-    Measured &own = found[static_cast<size_t>(number)];
-    own.statistics = statistics->at({candidate.site, candidate.head});
-    own.fit = rt::fitPattern(own.statistics.mean, {rule.rounds, rule.stop});
-    enter(candidate, own);
-  });
-  for (size_t n = 0; n < found.size(); ++n)
-    measured[{candidates[n].site, candidates[n].head}] = std::move(found[n]);
-  lap(absl::StrCat(candidates.size(), " heads fitted"));
-  return absl::OkStatus();
-}
-
-/// Both from queries and keys: the mean of scores is not a sum over attention.
-absl::Status Decider::measureRows() {
-  std::map<HeadName, rt::HeadCandidate *> wanted;
-  for (rt::HeadCandidate &candidate : candidates)
-    wanted[{candidate.site, candidate.head}] = &candidate;
-  std::mutex mutex;
-  absl::Status status = calibrator->forEachHead(
-      [&](const HeadName &head) { return wanted.contains(head); },
-      [&](const HeadName &head, const rt::HeadInput &input) {
-        Measured result{rt::headStatistics(input), {}};
-        result.fit = rt::fitPattern(result.statistics.sharp, {rule.rounds, rule.stop});
-        std::lock_guard lock(mutex);
-        enter(*wanted.at(head), result);
-        measured[head] = std::move(result);
-      });
-  lap("attention summed up and fitted");
-  return status;
-}
-
-absl::Status Decider::scoreFurther() {
-  std::vector<std::string> needed = rt::scoresNeeded(rule.by);
-  if (std::count(needed.begin(), needed.end(), "residual_cosine")) {
-    absl::StatusOr<std::map<HeadName, double>> cosines = calibrator->residualCosines();
-    if (!cosines.ok())
-      return cosines.status();
-    for (rt::HeadCandidate &candidate : candidates)
-      candidate.scores["residual_cosine"] = (*cosines)[{candidate.site, candidate.head}];
-    lap("streams compared");
-  }
-  const bool wanted = std::any_of(needed.begin(), needed.end(), [](const std::string &word) {
-    return word == "qk_gradient" || word == "gate_taylor";
-  });
-  if (!wanted)
-    return absl::OkStatus();
-  absl::StatusOr<std::map<HeadName, Calibrator::Gradients>> gradients = calibrator->gradients();
-  if (!gradients.ok())
-    return gradients.status();
-  for (rt::HeadCandidate &candidate : candidates) {
-    const Calibrator::Gradients &found = (*gradients)[{candidate.site, candidate.head}];
-    candidate.scores["qk_gradient"] = found.qkGradient;
-    candidate.scores["gate_taylor"] = found.gateTaylor;
-  }
-  lap("gradients");
+  absl::StatusOr<std::map<HeadName, Measured>> found =
+      measureHeads(*calibrator, rule, candidates, laps, [this](const std::string &what) { onHost(what); });
+  if (!found.ok())
+    return found.status();
+  measured = *std::move(found);
   return absl::OkStatus();
 }
 
@@ -332,12 +256,12 @@ absl::Status Decider::install(const std::vector<rt::NamedHead> &heads) {
     return status;
   if (!calibrator)
     return absl::OkStatus();
-  lap("patterns entered");
+  laps.lap("patterns entered");
   absl::StatusOr<std::map<HeadName, rt::PatternDistances>> found = calibrator->distances(*patterns);
   if (!found.ok())
     return found.status();
   distances = *std::move(found);
-  lap("distances");
+  laps.lap("distances");
   return absl::OkStatus();
 }
 
@@ -377,6 +301,7 @@ absl::Status Decider::installWhole(const std::vector<rt::NamedHead> &heads) {
         pattern = measured.at(name).fit.pattern; // its own, though others' are dealt
     }
     if (rule.pattern != "uniform" && calibrator) { // without heads nothing was calibrated
+      onHost("form = dense");
       absl::StatusOr<std::map<HeadName, rt::WholePattern>> made =
           makeWholePatterns(*calibrator, rule, seed(), *compact);
       if (!made.ok())
@@ -453,7 +378,7 @@ absl::StatusOr<FreezeOutcome> Decider::go() {
   outcome.record = record;
   outcome.given = given;
   if (calibrator)
-    outcome.times = absl::StrCat("calibrated on ", rule.calibrateRows, " sequences: ", times);
+    outcome.times = absl::StrCat("calibrated on ", rule.calibrateRows, " sequences: ", laps.text());
   return outcome;
 }
 
