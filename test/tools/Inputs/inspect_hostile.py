@@ -1,5 +1,6 @@
-"""inspect_hostile.py NANO FOLDER: pages of what nobody meant: texts that would be markup, damaged logs, runs that are
-long, wide or empty, models with nothing in them. Each page lies in FOLDER, for a browser to open; none is over 5 MB."""
+"""inspect_hostile.py NANO FOLDER [small]: pages of what nobody meant: texts that would be markup, damaged logs, runs that are
+long, wide or empty, models with nothing in them. Each page lies in FOLDER, for a browser to open; none is over 5 MB.
+`small` leaves out the long, the wide and the deep."""
 
 import json
 import math
@@ -8,7 +9,8 @@ import random
 import subprocess
 import sys
 
-nano, folder = sys.argv[1:]
+nano, folder = sys.argv[1:3]
+small = sys.argv[3:] == ["small"]
 os.makedirs(folder, exist_ok=True)
 HOSTILE = ["</script><script>document.title='owned'</script>", "<img src=x onerror=\"document.title='owned'\">",
            "<!--<script>", "]]><b>&amp;", "\u2028{{TITLE}}{{SCRIPT}}"]
@@ -95,33 +97,49 @@ _, document = inspect(path, "without.html")
 assert any("log.jsonl" in problem for problem in document["problems"]), document["problems"]
 print("an empty run and one without a log: told")
 
-# Long: what a picture leaves out is never the highest or the lowest.
-random.seed(1)
-values = [3 + math.exp(-step / 3e4) + random.random() for step in range(200000)]
-for spike in [777, 123456, 199998]:
-    values[spike] = 50.0 + spike
-values[5000] = -1.0
-_, document = inspect(make_run("long", [train(step + 1, value) for step, value in enumerate(values)]), "long.html")
-loss = curve(document, "train", "loss")
-points = dict(zip(loss["steps"], loss["values"]))
-assert loss["points"] == 200000 and len(points) <= 2000, (loss["points"], len(points))
-assert all(points[int(step)] == values[int(step) - 1] for step in points)
-for part in range(20):  # of each twentieth
-    some = values[10000 * part:10000 * (part + 1)]
-    inside = [value for step, value in points.items() if 10000 * part < step <= 10000 * (part + 1)]
-    assert (min(inside), max(inside)) == (min(some), max(some)), part
-assert {1, 200000} <= set(points)
-print("200,000 steps: every peak is there")
+# Numbers at the ends of what there is; steps that go back.
+ends = [train(step, loss) for step, loss in [(1, 1.7e308), (2, -1.7e308), (3, 5e-324), (2, 0.0), (2**62, 1.0), (-5, 2.0)]]
+ends += ['{"kind":"train","step":7,"loss":1e999}\n', '{"kind":"train","step":99999999999999999999,"loss":1}\n']
+_, document = inspect(make_run("ends", ends), "ends.html")
+assert curve(document, "train", "loss")["points"] >= 6, document["log"]
+print("numbers at the ends: drawn")
 
-windows = [[[random.choice([512, 1024, 2048, "full"]) for _ in range(96)] for _ in range(96)] for _ in range(200)]
-_, document = inspect(make_run("wide", [{"kind": "windows", "step": step, "acr": 0.5, "windows": frame}
-                                        for step, frame in enumerate(windows)]), "wide.html")
-frames = document["log"]["windows"]
-assert frames["changes"] == 200 and 10 < len(frames["frames"]) < 200
-assert frames["frames"][0][0] == 0 and frames["frames"][-1][0] == 199 and all(len(f[1]) == 96 * 96 for f in frames["frames"])
-last = [frames["palette"][frames["alphabet"].index(code)] for code in frames["frames"][-1][1]]
-assert last == [-1 if window == "full" else window for layer in windows[-1] for window in layer]
-print("96 layers of 96 heads over time: thinned")
+
+def long():
+    """What a picture leaves out is never the highest or the lowest."""
+    random.seed(1)
+    values = [3 + math.exp(-step / 3e4) + random.random() for step in range(200000)]
+    for spike in [777, 123456, 199998]:
+        values[spike] = 50.0 + spike
+    values[5000] = -1.0
+    _, document = inspect(make_run("long", [train(step + 1, value) for step, value in enumerate(values)]), "long.html")
+    loss = curve(document, "train", "loss")
+    points = dict(zip(loss["steps"], loss["values"]))
+    assert loss["points"] == 200000 and len(points) <= 2000, (loss["points"], len(points))
+    assert all(points[int(step)] == values[int(step) - 1] for step in points)
+    for part in range(20):  # of each twentieth
+        some = values[10000 * part:10000 * (part + 1)]
+        inside = [value for step, value in points.items() if 10000 * part < step <= 10000 * (part + 1)]
+        assert (min(inside), max(inside)) == (min(some), max(some)), part
+    assert {1, 200000} <= set(points)
+    print("200,000 steps: every peak is there")
+
+
+def wide():
+    windows = [[[random.choice([512, 1024, 2048, "full"]) for _ in range(96)] for _ in range(96)] for _ in range(200)]
+    _, document = inspect(make_run("wide", [{"kind": "windows", "step": step, "acr": 0.5, "windows": frame}
+                                            for step, frame in enumerate(windows)]), "wide.html")
+    frames = document["log"]["windows"]
+    assert frames["changes"] == 200 and 10 < len(frames["frames"]) < 200
+    assert frames["frames"][0][0] == 0 and frames["frames"][-1][0] == 199 and all(len(f[1]) == 96 * 96 for f in frames["frames"])
+    last = [frames["palette"][frames["alphabet"].index(code)] for code in frames["frames"][-1][1]]
+    assert last == [-1 if window == "full" else window for layer in windows[-1] for window in layer]
+    print("96 layers of 96 heads over time: thinned")
+
+
+if not small:
+    long()
+    wide()
 
 # Models with nothing to show, and a deep one.
 plain = """model plain(vocab = 16, dim = 8) {
@@ -136,6 +154,7 @@ with open(path, "w", encoding="utf-8") as out:
     out.write(plain)
 _, document = inspect(path, "plain.html")
 assert document["heads"]["sites"] == [] and document["kernels"]
-_, document = inspect(nano, "deep.html", "--set", "depth=96")
-assert len(document["heads"]["sites"]) == 96
+if not small:
+    _, document = inspect(nano, "deep.html", "--set", "depth=96")
+    assert len(document["heads"]["sites"]) == 96
 print("models without layers and without attention: pages")

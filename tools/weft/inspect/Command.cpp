@@ -70,6 +70,9 @@ absl::StatusOr<Made> modelPage(const InspectFlags &flags) {
   Request request = flags.model.request(!text || !flags.model.recipe.empty());
   request.recipeIfAny = true;
   absl::StatusOr<LoadedText> loaded = loadText(request);
+  if (!text && absl::IsNotFound(loaded.status()))
+    return absl::NotFoundError(absl::StrCat("'", std::string(flags.model.path),
+                                            "': expected FILE.weft, the folder of a run, or a checkpoint"));
   if (!loaded.ok())
     return loaded.status();
   const Program &program = *loaded->program;
@@ -112,6 +115,8 @@ int weft::inspectCommand(int argc, const char **argv) {
   if (flags.target != "cpu" && flags.target != "sm_90a" && flags.target != "sm_80")
     return misuse("inspect",
                   absl::StrCat("--target ", std::string(flags.target), ": expected cpu, sm_90a or sm_80"));
+  if (flags.batch < 0 || flags.positions < 0)
+    return misuse("inspect", "--batch and --positions: expected at least 1");
   absl::StatusOr<Made> made = isRun(flags.model.path) ? runPage(flags.model.path) : modelPage(flags);
   if (!made.ok())
     return fail(made.status());

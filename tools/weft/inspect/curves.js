@@ -12,7 +12,7 @@ function ticksOf(low, high, most) {
   return ticks;
 }
 
-const tickText = (value) => Math.abs(value) >= 1e6 ? flopsText(value) : String(Number(value.toPrecision(6)));
+const tickText = (value) => Math.abs(value) >= 1e18 ? value.toExponential(1) : Math.abs(value) >= 1e6 ? flopsText(value) : String(Number(value.toPrecision(6)));
 
 /** Lowest and highest of the values; a spike beyond 20 times the middle half is cut off at the top. */
 function rangeOf(series) {
@@ -25,6 +25,8 @@ function rangeOf(series) {
     high = q3 + 20 * (q3 - q1);
     cut = true;
   }
+  // Differences stay finite at the ends of what a number can be.
+  [low, high] = [Math.max(low, -8e307), Math.min(high, 8e307)];
   if (low === high) [low, high] = [low - Math.abs(low || 1) * 0.05, high + Math.abs(high || 1) * 0.05];
   return {low, high, cut};
 }
@@ -41,7 +43,7 @@ function chart(title, series) {
   const cross = s('line', {class: 'cross', visibility: 'hidden'});
   let width = 0;
   const x = (step) => kChart.left + (last === first ? 0.5 : (step - first) / (last - first)) * (width - kChart.left - kChart.right);
-  const y = (value) => kChart.top + (1 - (Math.min(value, range.high) - range.low) / (range.high - range.low)) *
+  const y = (value) => kChart.top + (1 - (Math.max(range.low, Math.min(value, range.high)) - range.low) / (range.high - range.low)) *
       (kChart.height - kChart.top - kChart.bottom);
   function draw() {
     width = svg.clientWidth;

@@ -96,82 +96,118 @@ class IrView {
   }
 }
 
-let irControls = null; // of the section, once it is made
+/** The viewer with its controls: which pass, whole or as a change, search. */
+class IrPanel {
+  constructor(passes) {
+    this.passes = passes;
+    this.changed = passes.map((_, i) => i).filter((i) => passes[i].changed);
+    this.current = this.changed[this.changed.length - 1];
+    this.whole = false;
+    this.found = [];
+    this.view = new IrView();
+    this.select = h('select', {'aria-label': 'pass', on: {change: () => this.pick(Number(this.select.value))}},
+        this.changed.map((i) => h('option', {value: i}, passes[i].name)));
+    this.modes = ['changes', 'whole'].map((name) => h('button', {type: 'button',
+      on: {click: () => { this.whole = name === 'whole'; this.pick(this.current); }}}, name));
+    this.search = h('input', {type: 'search', placeholder: 'search, or FILE:LINE', 'aria-label': 'search the IR', on: {
+      input: () => this.find(),
+      keydown: (event) => { if (event.key === 'Enter') this.step(event.shiftKey ? -1 : 1); }}});
+    this.count = h('span', {class: 'note', role: 'status'});
+    this.body = h('div', {hidden: true}, h('div', {class: 'row'}, h('label', {}, 'after ', this.select), this.modes, this.search,
+        h('button', {type: 'button', 'aria-label': 'previous hit', on: {click: () => this.step(-1)}}, 'up'),
+        h('button', {type: 'button', 'aria-label': 'next hit', on: {click: () => this.step(1)}}, 'down'), this.count), this.view.element);
+    this.start = h('button', {type: 'button', on: {click: () => this.pick(this.current)}}, 'open the IR');
+    this.element = h('div', {}, this.start, this.body);
+  }
 
-function passesSection(body) {
-  const passes = page.passes;
-  const program = Object.keys(passes[passes.length - 1].traffic)
-      .sort((a, b) => passes[passes.length - 1].traffic[b] - passes[passes.length - 1].traffic[a])[0];
-  const most = Math.max(...passes.map((pass) => pass.traffic[program] || 0), 1);
+  /** Shows what pass number `i` made. */
+  pick(i) {
+    this.start.remove();
+    this.body.hidden = false;
+    this.current = i;
+    this.select.value = i;
+    this.modes.forEach((button, j) => button.setAttribute('aria-pressed', String((j === 1) === this.whole)));
+    const {text} = this.passes[i];
+    this.view.show(this.whole ? wholeRows(text) : changeRows(text));
+    this.view.element.scrollTop = 0;
+    this.find();
+  }
+
+  /** The whole text with the lines that hold `words`, or that came of FILE:LINE; the first of them in view. */
+  seek(words) {
+    this.whole = true;
+    this.search.value = words;
+    this.pick(this.current);
+    this.step(1);
+  }
+
+  /** Whether a row has what was searched for. */
+  matcher(wanted) {
+    const at = /^(.*):(\d+)$/.exec(wanted);
+    const file = at ? page.sources.files.findIndex((f) => f.path === at[1] || baseName(f.path) === at[1]) : -1;
+    if (file < 0) return (entry) => lineText(entry.k, entry.row).includes(wanted);
+    return (entry) => (placeOf(linePlace(entry.k, entry.row))?.at || []).some(([f, line]) => f === file && line === Number(at[2]));
+  }
+
+  find() {
+    const wanted = this.search.value.trim();
+    const matches = this.matcher(wanted);
+    this.found = wanted ? this.view.rows.map((_, i) => i).filter((i) => !this.view.rows[i].fold && matches(this.view.rows[i])) : [];
+    this.view.hits = new Set(this.found);
+    this.view.here = -1;
+    this.view.redraw();
+    this.count.textContent = wanted ? counted(this.found.length, 'line') : '';
+  }
+
+  /** To the next hit (by = 1) or the one before (-1), round the end. */
+  step(by) {
+    if (!this.found.length) return;
+    const now = this.found.indexOf(this.view.here);
+    const next = now < 0 && by < 0 ? this.found.length - 1 : (now + by + this.found.length) % this.found.length;
+    this.view.go(this.found[next]);
+    this.count.textContent = `${exactly(next + 1)} of ${exactly(this.found.length)}`;
+  }
+}
+
+let irPanel = null; // once the section is drawn
+
+/** The program that moves most, by which passes are compared. */
+function mainProgram(passes) {
+  const {traffic} = passes[passes.length - 1];
+  return Object.keys(traffic).sort((a, b) => traffic[b] - traffic[a])[0];
+}
+
+function passTable(passes) {
+  const program = mainProgram(passes);
   const traffic = (pass) => pass.traffic[program];
-  const list = table([
-    {name: 'pass', cell: (pass) => pass.changed ? h('button', {class: 'link mono', type: 'button',
-      on: {click: () => { irControls.pick(passes.indexOf(pass)); irControls.view.element.scrollIntoView({block: 'nearest'}); }}}, pass.name)
-      : h('span', {class: 'mono'}, pass.name)},
+  const most = Math.max(...passes.map((pass) => traffic(pass) || 0), 1);
+  const show = (pass) => {
+    irPanel.pick(passes.indexOf(pass));
+    irPanel.view.element.scrollIntoView({block: 'nearest'});
+  };
+  return table([
+    {name: 'pass', cell: (pass) => pass.changed
+      ? h('button', {class: 'link mono', type: 'button', on: {click: () => show(pass)}}, pass.name) : h('span', {class: 'mono'}, pass.name)},
     {name: 'ms', n: true, cell: (pass) => num(pass.ms, pass.ms.toFixed(1))},
     {name: 'lines', n: true, cell: (pass) => plain(pass.lines)},
     {name: 'added', n: true, cell: (pass) => pass.added ? h('span', {class: 'plus'}, `+${exactly(pass.added)}`) : ''},
     {name: 'gone', n: true, cell: (pass) => pass.dropped ? h('span', {class: 'minus'}, `-${exactly(pass.dropped)}`) : ''},
     ...(program ? [{name: `bytes of ${program}`, n: true, tip: 'operands and results of every op that is not inside another, as if each were a kernel',
-      cell: (pass) => traffic(pass) === undefined ? '' : h('span', {class: 'meter', vars: {'--share': `${100 * traffic(pass) / most}%`}}, bytes(traffic(pass)))}] : []),
+      cell: (pass) => traffic(pass) === undefined ? ''
+        : h('span', {class: 'meter', vars: {'--share': `${100 * traffic(pass) / most}%`}}, bytes(traffic(pass)))}] : []),
   ], passes, {label: 'passes'});
-  body.append(h('p', {class: 'note'}, `${exactly(passes.filter((pass) => pass.changed).length - 1)} of ${exactly(passes.length - 1)} passes changed the IR. ` +
-      'Values that only got other numbers do not count as changed.'), list);
+}
 
-  const view = new IrView();
-  const changed = passes.map((pass, i) => i).filter((i) => passes[i].changed);
-  let [current, whole, found] = [changed[changed.length - 1], false, []];
-  const select = h('select', {'aria-label': 'pass', on: {change: () => pick(Number(select.value))}},
-      changed.map((i) => h('option', {value: i}, passes[i].name)));
-  const modes = [['changes', false], ['whole', true]].map(([name, value]) =>
-    h('button', {type: 'button', on: {click: () => { whole = value; pick(current); }}}, name));
-  const search = h('input', {type: 'search', placeholder: 'search, or gpt2.weft:12', 'aria-label': 'search the IR',
-    on: {input: () => find(false), keydown: (event) => { if (event.key === 'Enter') step(event.shiftKey ? -1 : 1); }}});
-  const count = h('span', {class: 'note', role: 'status'});
-  const step = (by) => {
-    if (!found.length) return;
-    const now = found.indexOf(view.here);
-    view.go(found[(now + by + found.length) % found.length]);
-    count.textContent = `${exactly(found.indexOf(view.here) + 1)} of ${exactly(found.length)}`;
-  };
-  function find(jump) {
-    const wanted = search.value.trim();
-    const at = /^(.*):(\d+)$/.exec(wanted);
-    const file = at ? page.sources.files.findIndex((f) => f.path === at[1] || baseName(f.path) === at[1]) : -1;
-    found = [];
-    if (wanted) view.rows.forEach((entry, i) => {
-      if (entry.fold) return;
-      const ok = file >= 0 ? (placeOf(linePlace(entry.k, entry.row))?.at || []).some(([f, line]) => f === file && line === Number(at[2]))
-        : lineText(entry.k, entry.row).includes(wanted);
-      if (ok) found.push(i);
-    });
-    view.hits = new Set(found);
-    view.here = -1;
-    view.redraw();
-    count.textContent = wanted ? `${exactly(found.length)} lines` : '';
-    if (jump) step(1);
-  }
-  function pick(i) {
-    current = i;
-    select.value = i;
-    modes.forEach((button, j) => button.setAttribute('aria-pressed', String(Boolean(j) === whole)));
-    view.show(whole ? wholeRows(passes[i].text) : changeRows(passes[i].text));
-    view.element.scrollTop = 0;
-    find(false);
-  }
-  const start = h('button', {type: 'button', on: {click: () => { start.remove(); holder.hidden = false; pick(current); }}},
-      'open the IR');
-  const holder = h('div', {hidden: true}, h('div', {class: 'row'}, h('label', {}, 'after ', select), modes, search,
-      h('button', {type: 'button', 'aria-label': 'previous hit', on: {click: () => step(-1)}}, 'up'),
-      h('button', {type: 'button', 'aria-label': 'next hit', on: {click: () => step(1)}}, 'down'), count), view.element);
-  irControls = {view, pick: (i) => { start.remove(); holder.hidden = false; pick(i); },
-    ops: (words) => { start.remove(); holder.hidden = false; whole = true; search.value = words; pick(current); find(true); }};
-  body.append(h('h3', {}, 'The IR'), start, holder);
+function passesSection(body) {
+  const {passes} = page;
+  irPanel = new IrPanel(passes);
+  body.append(h('p', {class: 'note'}, `${exactly(passes.filter((pass) => pass.changed).length - 1)} of ${exactly(passes.length - 1)} passes changed the IR. ` +
+      'Values that only got other numbers do not count as changed.'), passTable(passes), h('h3', {}, 'The IR'), irPanel.element);
 }
 
 /** Ops that came of a line of the text. */
 function showOpsOf(file, line) {
   open('passes');
-  irControls.ops(`${page.sources.files[file].path}:${line}`);
-  irControls.view.element.scrollIntoView({block: 'center'});
+  irPanel.seek(`${page.sources.files[file].path}:${line}`);
+  irPanel.view.element.scrollIntoView({block: 'center'});
 }

@@ -25,67 +25,69 @@ function aliveOf(program) {
   return change.slice(0, -1).map((by) => (sum += by));
 }
 
-function memoryPicture(program) {
+const kMemory = {height: 380, top: 60, gap: 8};
+
+/** The rectangle of a buffer in a picture of this size. */
+function boxOf(program, [first, last, size, offset], width, height) {
   const steps = Math.max(program.calls.length, 1);
+  const room = (height - kMemory.top - kMemory.gap) / Math.max(program.arena, 1);
+  const left = first / steps * width;
+  const bottom = height - offset * room;
+  return {left, right: Math.max((last + 1) / steps * width, left + 1), top: Math.min(bottom - size * room, bottom - 1), bottom};
+}
+
+function drawMemory(program, alive, chosen, context, width, height) {
+  context.fillStyle = colour('--bar');
+  alive.forEach((size, call) => {
+    const tall = size / Math.max(program.arena, 1) * kMemory.top;
+    context.fillRect(call / alive.length * width, kMemory.top - tall, Math.max(width / alive.length, 1), tall);
+  });
+  context.strokeStyle = colour('--bg');
+  context.lineWidth = 0.5;
+  for (const buffer of program.buffers) {
+    const {left, right, top, bottom} = boxOf(program, buffer, width, height);
+    context.fillStyle = kClassColours[classOfKernel(program.kernels[buffer[5]])];
+    context.fillRect(left, top, right - left, bottom - top);
+    if (bottom - top > 3 && right - left > 3) context.strokeRect(left, top, right - left, bottom - top);
+  }
+  if (chosen < 0) return;
+  const {left, right, top, bottom} = boxOf(program, program.buffers[chosen], width, height);
+  context.strokeStyle = colour('--fg');
+  context.lineWidth = 2.5;
+  context.strokeRect(left, top, right - left, bottom - top);
+}
+
+function memoryPicture(program) {
   const alive = aliveOf(program);
-  const [kTop, kGap, kHeight] = [60, 8, 380];
   const bySize = program.buffers.map((_, i) => i).sort((a, b) => program.buffers[b][2] - program.buffers[a][2]);
   let chosen = -1;
-  const x = (call, width) => call / steps * width;
-  const y = (offset, height) => height - offset / Math.max(program.arena, 1) * (height - kTop - kGap);
-  const box = (buffer, width, height) => {
-    const [first, last, size, offset] = buffer;
-    return {left: x(first, width), right: Math.max(x(last + 1, width), x(first, width) + 1),
-      top: Math.min(y(offset + size, height), y(offset, height) - 1), bottom: y(offset, height)};
+  const {canvas, redraw} = picture(kMemory.height,
+      `memory of program ${program.name} over its ${program.calls.length} calls; arrow keys go through the buffers by size`,
+      (context, width, height) => drawMemory(program, alive, chosen, context, width, height));
+  const choose = (i) => {
+    if (i === chosen) return;
+    chosen = i;
+    redraw();
   };
-  const drawing = picture(kHeight, `memory of program ${program.name} over its ${steps} calls; arrow keys go through the buffers by size`,
-      (context, width, height) => {
-        context.fillStyle = colour('--bar');
-        alive.forEach((size, call) => {
-          const tall = size / Math.max(program.arena, 1) * kTop;
-          context.fillRect(x(call, width), kTop - tall, Math.max(width / steps, 1), tall);
-        });
-        context.strokeStyle = colour('--bg');
-        context.lineWidth = 0.5;
-        for (const buffer of program.buffers) {
-          const {left, right, top, bottom} = box(buffer, width, height);
-          context.fillStyle = kClassColours[classOfKernel(program.kernels[buffer[5]])];
-          context.fillRect(left, top, right - left, bottom - top);
-          if (bottom - top > 3 && right - left > 3) context.strokeRect(left, top, right - left, bottom - top);
-        }
-        if (chosen >= 0) {
-          const {left, right, top, bottom} = box(program.buffers[chosen], width, height);
-          context.strokeStyle = colour('--fg');
-          context.lineWidth = 2.5;
-          context.strokeRect(left, top, right - left, bottom - top);
-        }
-      });
-  const {canvas, redraw} = drawing;
   canvas.addEventListener('pointermove', (event) => {
     const bounds = canvas.getBoundingClientRect();
-    const [px, py] = [event.clientX - bounds.left, event.clientY - bounds.top];
-    const call = Math.min(steps - 1, Math.floor(px / bounds.width * steps));
-    const found = program.buffers.findIndex((buffer) => {
-      const {left, right, top, bottom} = box(buffer, bounds.width, bounds.height);
-      return px >= left && px < right && py >= top && py < bottom;
-    });
-    if (found !== chosen) {
-      chosen = found;
-      redraw();
-    }
-    const text = found >= 0 ? bufferText(program, program.buffers[found])
-      : `call ${call}: ${program.kernels[program.calls[call]]}\n${exactly(alive[call] || 0)} bytes alive`;
-    showTip(text, event.clientX, event.clientY);
+    const [x, y] = [event.clientX - bounds.left, event.clientY - bounds.top];
+    choose(program.buffers.findIndex((buffer) => {
+      const {left, right, top, bottom} = boxOf(program, buffer, bounds.width, bounds.height);
+      return x >= left && x < right && y >= top && y < bottom;
+    }));
+    const call = Math.max(0, Math.min(alive.length - 1, Math.floor(x / bounds.width * alive.length)));
+    showTip(chosen >= 0 ? bufferText(program, program.buffers[chosen])
+      : `call ${call}: ${program.kernels[program.calls[call]]}\n${exactly(alive[call] || 0)} bytes alive`, event.clientX, event.clientY);
   });
-  canvas.addEventListener('pointerleave', () => { chosen = -1; redraw(); hideTip(); });
+  canvas.addEventListener('pointerleave', () => { choose(-1); hideTip(); });
   canvas.addEventListener('keydown', (event) => {
     const by = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
     if (!by || !bySize.length) return;
     event.preventDefault();
-    chosen = bySize[(bySize.indexOf(chosen) + by + bySize.length) % bySize.length];
-    redraw();
+    choose(bySize[(bySize.indexOf(chosen) + by + bySize.length) % bySize.length]);
     const bounds = canvas.getBoundingClientRect();
-    const {left, bottom} = box(program.buffers[chosen], bounds.width, bounds.height);
+    const {left, bottom} = boxOf(program, program.buffers[chosen], bounds.width, bounds.height);
     showTip(bufferText(program, program.buffers[chosen]), bounds.left + left, bounds.top + bottom);
   });
   return canvas;

@@ -100,6 +100,12 @@ function scopesText(scopes) {
   return [...counts].map(([scope, n]) => n > 1 ? `${scope} (${n})` : scope);
 }
 
+/** The first scope, all of them on hover. */
+function whereText(scopes) {
+  const list = scopesText(scopes);
+  return h('span', {tip: list.join('\n')}, list.length > 1 ? `${list[0]} and ${list.length - 1} more` : list[0] || '');
+}
+
 function ledgerSection(body) {
   const programs = [...new Set(page.ledger.map((row) => row.program))];
   const removed = (row) => (row.apart - row.fused) * row.calls;
@@ -126,22 +132,30 @@ function ledgerSection(body) {
     {name: 'fused', n: true, tip: 'bytes of the kernel, one call', key: (r) => r.fused, cell: (r) => bytes(r.fused)},
     {name: 'removed', n: true, tip: 'by all calls', key: removed, cell: (r) => bytes(removed(r))},
     {name: 'text', cell: (r) => sourceLinks(r.place, 1)},
-    {name: 'where', cell: (r) => {
-      const list = scopesText(r.scopes);
-      return h('span', {tip: list.join('\n')}, list.length > 1 ? `${list[0]} and ${list.length - 1} more` : list[0]);
-    }},
+    {name: 'where', cell: (r) => whereText(r.scopes)},
     {name: 'what', wrap: true, cell: (r) => r.ops.join(' ')},
   ];
   const draw = (p) => holder.replaceChildren(
       table(columns, page.ledger.filter((row) => row.program === p), {label: `fusions of ${p}`, sort: 5}));
   draw(programs[0]);
   body.append(h('div', {class: 'row'}, choice('program', programs, draw)), holder);
-  if (page.remarks.length) {
-    body.append(h('h3', {}, 'What passes remarked'),
-        table([{name: 'text', cell: (r) => sourceLinks(r[0], 1)},
-          {name: 'where', cell: (r) => (placeOf(r[0])?.scopes || []).slice(0, 3).join(', ')},
-          {name: 'remark', wrap: true, cell: (r) => r[1]}], page.remarks, {label: 'remarks'}));
+  remarksOf(body);
+}
+
+/** What passes remarked: once a line of the text, with all layers. */
+function remarksOf(body) {
+  const rows = new Map();
+  for (const [place, text] of page.remarks) {
+    const at = placeOf(place);
+    const key = JSON.stringify([text, at ? at.at : null]);
+    if (!rows.has(key)) rows.set(key, {place, text, scopes: []});
+    rows.get(key).scopes.push(...(at ? at.scopes : []));
   }
+  if (!rows.size) return;
+  body.append(h('h3', {}, 'What passes remarked'), table([
+    {name: 'text', cell: (row) => sourceLinks(row.place, 1)},
+    {name: 'where', cell: (row) => whereText(row.scopes)},
+    {name: 'remark', wrap: true, cell: (row) => row.text}], [...rows.values()], {label: 'remarks'}));
 }
 
 function parametersTable() {
