@@ -8,6 +8,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/xxhash.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 using namespace weft;
@@ -29,6 +30,9 @@ KernelCache::KernelCache(std::string folder, const CpuTarget &target) : folder(s
 KernelCache::KernelCache(std::string folder, const GpuTarget &target) : folder(std::move(folder)) {
   suffix = target.chip + "\nptx " + std::to_string(target.ptxVersion) + "\nllvm " LLVM_VERSION_STRING "\n" +
            buildStamp();
+  if (const char *jitter =
+          std::getenv("WEFT_CUDA_JITTER")) // other machine code (passes/Tile/EmitBarriers.cpp)
+    suffix += std::string("\njitter ") + jitter;
 }
 
 std::string KernelCache::explain(const std::string &hash) const { return "kernel " + hash + "\n" + suffix; }

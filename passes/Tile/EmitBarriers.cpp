@@ -10,6 +10,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
+#include <cstdlib>
+
 using namespace mlir;
 
 namespace weft::tile {
@@ -44,13 +46,29 @@ void KernelEmitter::emit(ArriveOp op) {
            "r,r", {address, lane}, {});
 }
 
+namespace {
+
+/// A pause of up to 2 us before a wait, other for each warp and time, so that roles meet in orders that
+/// they hardly ever meet in: `WEFT_CUDA_JITTER=SEED` when a kernel is compiled. Empty without it.
+std::string pauseBeforeWait() {
+  const char *text = std::getenv("WEFT_CUDA_JITTER");
+  unsigned seed = 0;
+  if (!text || StringRef(text).getAsInteger(10, seed))
+    return "";
+  return ("{ .reg .b32 pause; mov.u32 pause, %clock; xor.b32 pause, pause, " + Twine(seed) +
+          "; mul.lo.u32 pause, pause, 0x9E3779B1; shr.u32 pause, pause, 21; nanosleep.u32 pause; }\n\t")
+      .str();
+}
+
+} // namespace
+
 void KernelEmitter::emit(WaitOp op) {
   // Labels inside the braces are its own, however often the text is repeated.
-  assembly("{ .reg .pred done;\n\t"
-           "again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t"
-           "@done bra over;\n\t"
-           "bra again;\n\t"
-           "over: }",
+  assembly(pauseBeforeWait() + "{ .reg .pred done;\n\t"
+                               "again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t"
+                               "@done bra over;\n\t"
+                               "bra again;\n\t"
+                               "over: }",
            "r,r", {barrierAddress(op.getBarriers(), op.getIndex()), one(op.getParity())}, {});
 }
 

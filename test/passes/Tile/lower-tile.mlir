@@ -1,6 +1,7 @@
 // RUN: weft-opt --weft-lower-tile %s | FileCheck %s
 // RUN: weft-opt --weft-lower-tile %s | FileCheck %s --check-prefix=ITEMS
 // RUN: weft-opt --weft-lower-tile %S/Inputs/product.mlir | FileCheck %s --check-prefix=PRODUCT
+// RUN: env WEFT_CUDA_JITTER=5 weft-opt --weft-lower-tile %S/Inputs/product.mlir | FileCheck %s --check-prefix=JITTER
 // RUN: weft-opt --weft-lower-tile=chip=sm_80 %S/Inputs/product80.mlir | FileCheck %s --check-prefix=OLD
 // RUN: not weft-opt --weft-lower-tile=chip=sm_80 %S/Inputs/product.mlir 2>&1 | FileCheck %s --check-prefix=REFUSED
 
@@ -52,7 +53,9 @@ tile.kernel @items(%x: !tile.global<i32>) threads 128 shared 1024 items 12 {
 // PRODUCT: fence.mbarrier_init
 // PRODUCT: mbarrier.arrive.expect_tx
 // PRODUCT-COUNT-2: cp.async.bulk.tensor.2d
+// PRODUCT-NOT: nanosleep
 // PRODUCT: mbarrier.try_wait.parity
+// JITTER: xor.b32 pause, pause, 5; {{.*}}nanosleep.u32 pause; {{.*}}mbarrier.try_wait.parity
 // PRODUCT: wgmma.fence
 // The first adds to nothing, the others to its registers.
 // PRODUCT: setp.ne.b32 adds, 0, 0
