@@ -5,6 +5,7 @@
 #include "test/fuzz/Fuzz.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -69,7 +70,7 @@ public:
 
   std::string mutated(const std::vector<std::string> &corpus) {
     std::string input = corpus[below(corpus.size())];
-    for (size_t count = size_t{1} << below(5); count > 0; --count)
+    for (size_t count = size_t{1} << below(1 + below(5)); count > 0; --count)
       change(input, corpus);
     input.resize(std::min(input.size(), kMaxInput));
     return input;
@@ -81,7 +82,10 @@ private:
 
   void change(std::string &input, const std::vector<std::string> &corpus) {
     const size_t at = below(input.size() + 1), length = below(std::min<size_t>(input.size() - at, 64) + 1);
-    switch (below(10)) {
+    switch (below(12)) {
+    case 8: // a word or a number becomes another one of the text
+    case 9:
+      return exchangeWord(input, at);
     case 0: // one bit
       if (at < input.size())
         input[at] = static_cast<char>(input[at] ^ (1 << below(8)));
@@ -126,7 +130,7 @@ private:
         std::memcpy(input.data() + at, &edge, width);
       break;
     }
-    case 8: { // digits become other digits
+    case 10: { // digits become other digits
       const size_t digit = input.find_first_of("0123456789", at);
       static const char *kNumbers[] = {"0",   "-1",    "1e308", "9223372036854775807", "18446744073709551616",
                                        "0.5", "1e-320"};
@@ -138,6 +142,26 @@ private:
       if (!target.words.empty())
         input.insert(at, target.words[below(target.words.size())]);
     }
+  }
+
+  static bool isWordByte(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+  /// The word that starts at or behind `at`; of length 0 at the end.
+  static std::pair<size_t, size_t> wordBehind(const std::string &input, size_t at) {
+    while (at < input.size() && !isWordByte(input[at]))
+      ++at;
+    size_t end = at;
+    while (end < input.size() && isWordByte(input[end]))
+      ++end;
+    return {at, end - at};
+  }
+
+  void exchangeWord(std::string &input, size_t at) {
+    const auto [start, length] = wordBehind(input, at);
+    const auto [other, size] = wordBehind(input, below(input.size() + 1));
+    const std::string word = input.substr(other, size);
+    if (length > 0 && size > 0 && size < 100)
+      input.replace(start, length, word);
   }
 
   const Target &target;
@@ -177,6 +201,8 @@ int fuzz(const Target &target, const Options &options) {
   }
   std::printf("%s: %llu runs in %.1f s, %zu outcomes, none broke the reader\n", target.name,
               static_cast<unsigned long long>(done), seconds(), outcomes.size());
+  if (target.covered)
+    std::printf("%s\n", target.covered().c_str());
   return 0;
 }
 
@@ -187,46 +213,6 @@ void onAlarm(int) {
 }
 
 } // namespace
-
-std::string outcomeOf(const absl::Status &status) {
-  if (status.ok())
-    return "ok";
-  std::string text;
-  bool quoted = false;
-  for (const char c : status.message()) {
-    quoted ^= c == '\'' || c == '`';
-    if (!quoted && !(c >= '0' && c <= '9') && text.size() < 120)
-      text += c;
-  }
-  return text;
-}
-
-void require(bool holds, const char *why) {
-  if (holds)
-    return;
-  std::fprintf(stderr, "fuzz: %s\n", why);
-  std::abort();
-}
-
-std::string fileWith(const std::string &input, const char *name) {
-  static const std::string folder = [] {
-    char made[] = "/dev/shm/weft-fuzz-XXXXXX";
-    char beside[] = "weft-fuzz-XXXXXX";
-    const char *path = ::mkdtemp(made);
-    return std::string(path ? path : ::mkdtemp(beside));
-  }();
-  static const bool removed = (std::atexit([] { std::system(("rm -r '" + folder + "'").c_str()); }), true);
-  (void)removed;
-  const std::string path = folder + "/" + name;
-  std::ofstream(path, std::ios::binary) << input;
-  return path;
-}
-
-std::string sourceFile(const std::string &path) {
-  std::ifstream file(WEFT_SOURCE_DIR "/" + path, std::ios::binary);
-  require(file.good(), ("can't read " + path).c_str());
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 static int runMain(int argc, char **argv) {
   Options options;

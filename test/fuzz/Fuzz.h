@@ -23,6 +23,7 @@ struct Target {
   std::vector<std::string> (*seeds)();          // valid inputs to start from
   std::vector<std::string> words;               // pieces worth inserting
   std::string (*run)(const std::string &input); // the outcome
+  std::string (*covered)() = nullptr;           // which error branches were reached; printed at the end
 };
 
 /// Every target of this program.

@@ -62,7 +62,8 @@ private:
 
 std::string sourceLine(const Analysis &analysis, const lang::Place &place) {
   const std::string_view text = analysis.sources.textAt(place);
-  return std::string(text.substr(0, std::min(text.find_first_of("{\r\n"), text.size())));
+  const std::string_view line = text.substr(0, std::min(text.find_first_of("{\r\n"), text.size()));
+  return std::string(line.substr(0, line.find_last_not_of(' ') + 1));
 }
 
 /// What a rule says of its heads where their windows are not known now.
@@ -120,9 +121,11 @@ std::string planLines(const Analysis &analysis, const lang::Plan &plan, const st
                         ? absl::StrCat(drop.indices.size(), " of ", drop.oldDepth, " layers lose it")
                         : absl::StrCat(drop.oldDepth, " layers become ", drop.newDepth),
                     "\n");
-  for (const lang::FreezeRule &freeze : plan.freezes)
-    absl::StrAppend(&lines, "- plan ", plan.name, ": `", sourceLine(analysis, freeze.place), "` among ",
-                    freeze.heads.size(), " heads\n");
+  for (const lang::FreezeRule &freeze : plan.freezes) {
+    const bool listed = freeze.amount == lang::FreezeRule::Amount::File;
+    absl::StrAppend(&lines, "- plan ", plan.name, ": `", sourceLine(analysis, freeze.place), "`",
+                    listed ? "" : absl::StrCat(" among ", freeze.heads.size(), " heads"), "\n");
+  }
   return lines;
 }
 
