@@ -184,9 +184,11 @@ void KernelEmitter::emit(WriteFragOp op) {
 void KernelEmitter::emit(ReadColsOp op) {
   Values parts;
   SmallVector<Type> pair(2, builder.getF32Type());
+  // One address; what differs from it stands in the instruction.
+  Value first = add(one(op.getTile()), shift(columnOf(0, 0), -2));
   for (int64_t j = 0; j < op.getType().getColumns() / 8; ++j) {
-    Value address = add(one(op.getTile()), shift(columnOf(j, 0), -2));
-    llvm::append_range(parts, assembly("ld.shared.v2.f32 {$0, $1}, [$2];", "=f,=f,r", {address}, pair));
+    std::string text = "ld.shared.v2.f32 {$0, $1}, [$2+" + std::to_string(32 * j) + "];";
+    llvm::append_range(parts, assembly(text, "=f,=f,r", {first}, pair));
   }
   set(op, std::move(parts));
 }

@@ -17,7 +17,7 @@ std::string readForm(StringRef text, AttendOptions &options) {
       {"producer", &AttendOptions::producer}, {"overlap", &AttendOptions::overlap},
       {"turns", &AttendOptions::turns},       {"columns", &AttendOptions::columns},
       {"deal", &AttendOptions::deal},         {"early", &AttendOptions::early},
-      {"joint", &AttendOptions::joint}};
+      {"joint", &AttendOptions::joint},       {"ahead", &AttendOptions::ahead}};
   struct Size {
     StringRef name;
     int64_t AttendOptions::*at;
@@ -42,9 +42,8 @@ std::string readForm(StringRef text, AttendOptions &options) {
       options.*(size->at) = number;
     else
       return ("'" + part +
-              "': expected producer, overlap, turns, columns, deal, early or joint = 0 or 1; groups = 1 to "
-              "3; block "
-              "= 32, 64 or 128; stages = 2, 4 or 8; own = 1 or 2")
+              "': expected producer, overlap, turns, columns, deal, early, joint or ahead = 0 or 1; "
+              "groups = 1 to 3; block = 32, 64 or 128; stages = 2, 4 or 8; own = 1 or 2")
           .str();
   }
   return "";
@@ -81,13 +80,17 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   tiling.deal = options.deal && options.producer;
   tiling.early = options.early && keys;
   tiling.joint = options.joint && keys;
+  tiling.ahead = options.ahead;
   switch (p.pass) {
   case AttendPass::Forward:
     tiling.groups = narrow ? 3 : 2, tiling.block = 128;
+    if (options.producer && narrow)
+      tiling.stages = 4, tiling.ownStages = 2;
     break;
   case AttendPass::Query:
     tiling.groups = 2, tiling.block = narrow ? 128 : 64;
-    tiling.ownStages = options.producer ? 2 : 1;
+    tiling.stages = options.producer ? 4 : 2;
+    tiling.ownStages = options.producer && narrow ? 2 : 1;
     break;
   case AttendPass::KeyValue:
     tiling.groups = 2, tiling.block = narrow ? 64 : options.producer ? 64 : 32;

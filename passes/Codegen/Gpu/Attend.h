@@ -37,13 +37,20 @@ struct AttendOptions {
   bool early = false;
   /// Both tensors of a block come onto one barrier (keys and values).
   bool joint = false;
+  /// Log-sums are read before the products of their block are issued (with `columns`).
+  bool ahead = false;
   /// Sizes of tiles, 0 for the pass's own: warpgroups of 64 rows, rows of a streamed
   /// block, blocks on their way (powers of two), items whose own tensors are there
   /// or on their way (with `producer`).
   int64_t groups = 0, block = 0, stages = 0, own = 0;
 
   /// The form that kernels of sm_90a are compiled in; sm_80 has one form alone.
-  static AttendOptions fastest() { return {true, true, true, true, true, true, true}; }
+  static AttendOptions fastest() {
+    AttendOptions options;
+    options.producer = options.overlap = options.turns = options.columns = true;
+    options.deal = options.early = options.joint = options.ahead = true;
+    return options;
+  }
 };
 
 /// The attribute of a kernel that changes its form: "early=0,block=64". Names are those

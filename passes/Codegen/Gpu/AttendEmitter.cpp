@@ -95,12 +95,17 @@ void Emitter::when(Value condition, function_ref<void()> body) {
 }
 
 Values Emitter::when(Value condition, function_ref<Values()> body, ValueRange otherwise) {
-  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition, /*withElseRegion=*/true);
+  return choose(condition, otherwise.getTypes(), body, [&] { return Values(otherwise); });
+}
+
+Values Emitter::choose(Value condition, TypeRange types, function_ref<Values()> body,
+                       function_ref<Values()> otherwise) {
+  auto branch = scf::IfOp::create(b, loc, types, condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(branch.thenBlock());
   scf::YieldOp::create(b, loc, body());
   b.setInsertionPointToEnd(branch.elseBlock());
-  scf::YieldOp::create(b, loc, otherwise);
+  scf::YieldOp::create(b, loc, otherwise());
   return Values(branch.getResults());
 }
 

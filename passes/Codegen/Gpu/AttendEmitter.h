@@ -66,6 +66,9 @@ public:
   void when(mlir::Value condition, llvm::function_ref<void()> body);
   /// `body`'s values where the condition holds, else `otherwise`.
   Values when(mlir::Value condition, llvm::function_ref<Values()> body, mlir::ValueRange otherwise);
+  /// `body`'s values where the condition holds, else those of `otherwise`.
+  Values choose(mlir::Value condition, mlir::TypeRange types, llvm::function_ref<Values()> body,
+                llvm::function_ref<Values()> otherwise);
   /// One thread of the warpgroup; with `ofCta` one of the CTA.
   void elect(bool ofCta, llvm::function_ref<void()> body);
   /// What the warpgroups of one role do.

@@ -35,6 +35,8 @@ private:
   Value scoresOf(Value number);
   /// `spread` null: without entropies.
   Softmax softmax(Value scores, Value most, Value total, Value spread);
+  /// Of block `block`, with its mask where that hides a key.
+  Softmax softmaxOf(Value scores, Value block, const Keys &keys, Value most, Value total, Value spread);
   Value spreadOf(const Softmax &s, Value exponents, Value most, Value total, Value spread);
   /// Carried values end with the sum for entropies.
   Value spreadIn(ValueRange carried) const { return p.entropy < 0 ? Value() : carried.back(); }
@@ -102,6 +104,19 @@ Forward::Softmax Forward::softmax(Value scores, Value before, Value total, Value
   return s;
 }
 
+Forward::Softmax Forward::softmaxOf(Value scores, Value block, const Keys &keys, Value most, Value total,
+                                    Value spread) {
+  Type rows = e.rows(e.f32);
+  SmallVector<Type> types{rows, rows, rows, scores.getType()};
+  if (spread)
+    types.push_back(rows);
+  Values s = ofSeen(scores, block, keys, types, [&](Value seen) {
+    Softmax s = softmax(seen, most, total, spread);
+    return with({s.most, s.total, s.fade, s.probabilities}, s.spread);
+  });
+  return {s[0], s[1], s[2], s[3], spread ? s[4] : Value()};
+}
+
 Value Forward::faded(Value out, Value fade) {
   return e.map(out.getType(), {out, fade}, [&](ValueRange in) { return e.mulf(in[0], in[1]); });
 }
@@ -137,7 +152,7 @@ AttendKernel::Values Forward::overlapped(const Run &run, const Keys &keys, Value
   passTurn();
   Values under = e.wait(1, {scores, out, carried[3]});
   release(kKeys, number);
-  Softmax s = softmax(mask(under[0], blockOf(run, at), keys), carried[0], carried[1], spreadIn(carried));
+  Softmax s = softmaxOf(under[0], blockOf(run, at), keys, carried[0], carried[1], spreadIn(carried));
   Values done = e.wait(0, {under[1], under[2]});
   release(kValues, before);
   // Not before the wait: they take the place of those that the product read.
@@ -153,7 +168,8 @@ AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, co
     prefetch(item, run, e.add(at, 1), e.add(inRing, 1));
     Value scores = e.waitOne(0, scoresOf(inRing));
     release(kKeys, inRing);
-    Softmax s = softmax(mask(scores, blockOf(run, at), keys), none[0], none[1], spreadIn(none));
+    // Most often the diagonal's: masked without a question.
+    Softmax s = softmax(masked(scores, blockOf(run, at), keys), none[0], none[1], spreadIn(none));
     Values start = with({s.most, s.total, none[2], e.left(s.probabilities)}, s.spread);
     Values sums = forEachBlock(
         item, run, number, e.add(at, 1), keys.end, start,

@@ -26,8 +26,9 @@ struct AttendTiling {
   bool columns = false;     // numbers of streamed rows come with them (with producer)
   bool deal = false;        // items go to whoever is free (with producer)
   bool early = false;       // dv's products before ds is known
-  bool lazy = false;        // companions are read where they are used, for want of registers
+  bool lazy = false;        // row dots are read where they are used, for want of registers
   bool joint = false;       // the streamed tensors of a block come onto one barrier
+  bool ahead = false;       // log-sums are read before their block's products are issued
   int64_t ownStages = 1;    // an item's own tensors come while the item before is worked on
   int64_t producerRegisters = 24, registers = 240;
 };
@@ -183,6 +184,12 @@ protected:
   Keys keysOf(const Item &item, const Run &run);
   /// Scores of key block `block`; below any score, and not finite but for entropies
   /// (0 times it is summed), where a key is not seen.
+  Value masked(Value scores, Value block, const Keys &keys);
+  /// What `f` makes of the masked scores, in one branch where a key is not seen and in
+  /// another where all are. What `f` computes stays before a wait that follows: ptxas
+  /// moves waits up to where their block begins, and `f` under no product.
+  Values ofSeen(Value scores, Value block, const Keys &keys, mlir::TypeRange types,
+                llvm::function_ref<Values(Value)> f);
   Value mask(Value scores, Value block, const Keys &keys);
 
 private:

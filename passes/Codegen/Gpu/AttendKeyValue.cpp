@@ -25,8 +25,10 @@ public:
 
 private:
   struct Bounds {
-    Value begin, end;  // of the run's blocks: this warpgroup's
-    Value window, key; // of the head; this warpgroup's first
+    Value begin, end;         // of the run's blocks: this warpgroup's
+    Value window, key;        // of the head; this warpgroup's first
+    Value wholeFrom, wholeTo; // blocks whose queries all see all its keys
+    Value documents;          // blocks before it have no query whose document starts behind `key`
   };
   /// Of the queries of a block.
   struct ColumnValues {
@@ -34,40 +36,45 @@ private:
   };
   Values forEachRun(const Item &item, ValueRange start, RunBody body) override;
   Value consume(const Item &item, Value number) override;
-  Value documentsEnd(const Item &item, Value lastKey);
+  Value startOfQuery(const Item &item, Value query);
+  Value documentsEnd(const Item &item, Value key);
   Value queriesEnd(Value lastKey, Value window);
   Bounds boundsOf(const Item &item, const Run &run);
   ColumnValues loadColumns(const Item &item, const Run &run, Value query);
-  Value startOf(const Item &item, Value query);
-  Value mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds);
+  Value firstKeys(const Item &item, const Bounds &bounds, Value at, Value query);
+  Value mask(Value scores, Value at, Value query, const Item &item, const Bounds &bounds);
   Value probabilitiesOf(Value scores, Value lse);
   Values block(const Item &item, const Run &run, const Bounds &bounds, Value at, Value number,
                ValueRange carried);
   void releaseBoth(Value number);
   Values sumBlocks(const Item &item, const Run &run, Value number, ValueRange sums);
   void store(const Item &item, Value sums, int operand, double scale);
+
+  Value lastStart; // first key of the last query's document
 };
 
-/// Blocks before the first whose documents all start after `lastKey`: starts only move on.
-Value KeyValue::documentsEnd(const Item &item, Value lastKey) {
+/// First key of the document of `query`.
+Value KeyValue::startOfQuery(const Item &item, Value query) {
+  return e.load(operand(p.starts), place(item.row, query, e.number(0), p.queries, 1, 1));
+}
+
+/// Blocks before the first whose documents all start after `key`: starts only move on.
+Value KeyValue::documentsEnd(const Item &item, Value key) {
   int64_t blocks = (p.queries + tiling.block - 1) / tiling.block, steps = 0;
   while ((int64_t(1) << steps) < blocks)
     ++steps;
   Value none = e.number(0), all = e.number(blocks);
-  auto startOfQuery = [&](Value query) {
-    return e.load(operand(p.starts), place(item.row, query, none, p.queries, 1, 1));
-  };
   auto search = [&] {
     // The block before `low + 1` still has a query that may see the key, the one at `high` has none.
     Values range = e.loop(none, e.number(steps), e.number(1), {none, all}, [&](Value, ValueRange range) {
       Value middle = e.div(e.add(range[0], range[1]), 2);
-      Value sees = e.atMost(startOfQuery(e.mul(middle, tiling.block)), lastKey);
+      Value sees = e.atMost(startOfQuery(item, e.mul(middle, tiling.block)), key);
       return Values{e.select(sees, middle, range[0]), e.select(sees, range[1], middle)};
     });
     return Values{range[1]};
   };
   // Most often the last query's document began before: one load then, not one after another.
-  return e.when(e.less(lastKey, startOfQuery(e.number(p.queries - 1))), search, {all})[0];
+  return e.when(e.less(key, lastStart), search, {all})[0];
 }
 
 /// Blocks before the first whose queries' windows all begin after `lastKey`.
@@ -78,6 +85,7 @@ Value KeyValue::queriesEnd(Value lastKey, Value window) {
 
 AttendKernel::Values KeyValue::forEachRun(const Item &item, ValueRange start, RunBody body) {
   Value lastKey = last(item.place, tiling.groups * kRows, p.keys);
+  lastStart = startOfQuery(item, e.number(p.queries - 1));
   Value documents = documentsEnd(item, lastKey), from = e.div(item.place, tiling.block);
   auto run = [&](Value head, Value reads, ValueRange carried) {
     Value end = e.min(queriesEnd(lastKey, windowOf(head)), documents);
@@ -107,7 +115,16 @@ KeyValue::Bounds KeyValue::boundsOf(const Item &item, const Run &run) {
   Value there = e.less(key, e.number(p.keys));
   Value begin = e.min(e.sub(e.div(key, tiling.block), run.from), run.count);
   Value end = e.min(e.sub(queriesEnd(last(key, kRows, p.keys), window), run.from), run.count);
-  return {e.select(there, begin, run.count), e.select(there, end, run.count), window, key};
+  Bounds bounds{e.select(there, begin, run.count), e.select(there, end, run.count), window, key, {}, {}, {}};
+  // The last query of block b lies at least window behind `key` from b = (key + window) / block on.
+  Value near = e.div(e.add(key, e.min(window, e.number(p.queries))), tiling.block);
+  // The block before the first whose first query's document starts behind `key` may have such queries too.
+  Value all = e.number((p.queries + tiling.block - 1) / tiling.block), cut = documentsEnd(item, key);
+  Value documents = e.select(e.less(key, lastStart), e.add(cut, -1), all);
+  bounds.documents = e.sub(documents, run.from);
+  bounds.wholeFrom = e.sub(e.div(e.add(key, kRows - 1 + tiling.block - 1), tiling.block), run.from);
+  bounds.wholeTo = e.sub(e.min(near, documents), run.from);
+  return bounds;
 }
 
 KeyValue::ColumnValues KeyValue::loadColumns(const Item &item, const Run &run, Value query) {
@@ -119,38 +136,37 @@ KeyValue::ColumnValues KeyValue::loadColumns(const Item &item, const Run &run, V
   return {lse, delta};
 }
 
-/// First key of the document of the last query of the block from `query` on.
-Value KeyValue::startOf(const Item &item, Value query) {
-  Value none = e.number(0), final = last(query, tiling.block, p.queries);
-  return e.load(operand(p.starts), place(item.row, final, none, p.queries, 1, 1));
+/// Of each query of block `at`, from `query` on, the first key that it sees; 0 for a document that starts
+/// before this warpgroup's keys.
+Value KeyValue::firstKeys(const Item &item, const Bounds &bounds, Value at, Value query) {
+  Type columns = e.cols(tiling.block, e.i32);
+  Value none = e.number(0), oldest = e.add(e.sub(query, bounds.window), 1);
+  auto starts = [&] {
+    return Values{tile::LoadColsOp::create(e.b, e.loc, columns, operand(p.starts),
+                                           place(item.row, query, none, p.queries, 1, 1), e.wide(e.number(1)),
+                                           e.sub(e.number(p.queries), query))};
+  };
+  Value given = e.when(e.atMost(bounds.documents, at), starts, {e.splat(columns, none)})[0];
+  return e.mapPlaces(columns, {given},
+                     [&](ValueRange in) { return e.max(e.max(in[0], e.add(oldest, in[2])), none); });
 }
 
-/// `start`: startOf the block. Queries from T on bring zeros of q and dout, so
-/// whatever they see adds nothing.
-Value KeyValue::mask(Value scores, Value query, Value start, const Item &item, const Bounds &bounds) {
-  Value none = e.number(0), key = bounds.key;
-  Value final = last(query, tiling.block, p.queries);
-  Value late = e.less(key, e.max(e.add(e.sub(final, bounds.window), 1), start));
-  Value early = e.less(query, e.add(key, kRows - 1));
-  return e.when(arith::OrIOp::create(e.b, e.loc, late, early),
-                [&] {
-                  Type columns = e.cols(tiling.block, e.i32);
-                  Value starts = tile::LoadColsOp::create(
-                      e.b, e.loc, columns, operand(p.starts), place(item.row, query, none, p.queries, 1, 1),
-                      e.wide(e.number(1)), e.sub(e.number(p.queries), query));
-                  Value oldest = e.add(e.sub(query, bounds.window), 1);
-                  Value first = e.mapPlaces(columns, {starts}, [&](ValueRange in) {
-                    return e.max(e.max(in[0], e.add(oldest, in[2])), none);
-                  });
-                  Value span = e.mapPlaces(columns, {first},
-                                           [&](ValueRange in) { return e.sub(e.add(query, in[2]), in[0]); });
-                  Value unseen = e.real(-std::numeric_limits<double>::infinity());
-                  return Values{e.mapPlaces(scores.getType(), {scores, first, span}, [&](ValueRange in) {
-                    Value distance = e.sub(e.add(key, in[3]), in[1]);
-                    return e.select(e.within(distance, in[2]), in[0], unseen);
-                  })};
-                },
-                {scores})[0];
+/// Queries from T on bring zeros of q and dout, so whatever they see adds nothing.
+Value KeyValue::mask(Value scores, Value at, Value query, const Item &item, const Bounds &bounds) {
+  Value whole = e.both(e.atMost(bounds.wholeFrom, at), e.less(at, bounds.wholeTo));
+  auto seen = [&] {
+    Type columns = e.cols(tiling.block, e.i32);
+    Value first = firstKeys(item, bounds, at, query);
+    Value span =
+        e.mapPlaces(columns, {first}, [&](ValueRange in) { return e.sub(e.add(query, in[2]), in[0]); });
+    Value unseen = e.real(-std::numeric_limits<double>::infinity());
+    return Values{e.mapPlaces(scores.getType(), {scores, first, span}, [&](ValueRange in) {
+      Value distance = e.sub(e.add(bounds.key, in[3]), in[1]);
+      return e.select(e.within(distance, in[2]), in[0], unseen);
+    })};
+  };
+  return e.choose(
+      whole, {scores.getType()}, [&] { return Values{scores}; }, seen)[0];
 }
 
 /// exp(scale * scores - lse), lse of the columns.
@@ -167,33 +183,31 @@ void KeyValue::releaseBoth(Value number) {
   release(kSlopes, number);
 }
 
-/// carried: the sums of dk and dv, ds and p; with `overlap` their products, of the
-/// block before, are still under way.
+/// carried: the sums of dk and dv, ds; with `overlap` the product of ds, of the block
+/// before, is still under way.
 AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bounds &bounds, Value at,
                                      Value number, ValueRange carried) {
   Value query = e.mul(blockOf(run, at), tiling.block);
-  Value start = startOf(item, query); // under the products, not after them
   ColumnValues columns;
   if (!tiling.columns)
     columns = loadColumns(item, run, query);
   Value q = take(kQueries, number), slope = take(kSlopes, number);
+  // Before products that read shared memory all the time: a load would wait for them.
+  if (tiling.columns && tiling.ahead)
+    columns.lse = companion(kQueries, number);
+  if (tiling.columns && !tiling.lazy)
+    columns.delta = companion(kSlopes, number);
   e.fence();
   Value scores = e.product(own(kKeys), q);
   e.commit();
   e.fence();
   Value slopes = e.product(own(kValues), slope);
   e.commit();
-  if (tiling.columns && !tiling.lazy)
-    columns.lse = companion(kQueries, number);
-  Values first{scores, carried[0], carried[1], carried[2], carried[3]};
-  if (tiling.overlap) {
-    first = e.wait(1, first);
+  Values first = e.wait(1, {scores, carried[0], carried[1], carried[2]});
+  if (tiling.overlap)
     e.when(e.less(bounds.begin, at), [&] { releaseBoth(e.add(number, -1)); });
-  } else {
-    first[0] = e.waitOne(1, scores);
-  }
-  scores = mask(first[0], query, start, item, bounds);
-  if (tiling.columns && tiling.lazy)
+  scores = mask(first[0], at, query, item, bounds);
+  if (tiling.columns && !tiling.ahead)
     columns.lse = companion(kQueries, number);
   Value probabilities = probabilitiesOf(scores, columns.lse), p16, dv;
   auto addValues = [&] {
@@ -204,8 +218,6 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   };
   if (tiling.early)
     addValues();
-  if (tiling.columns && !tiling.lazy)
-    columns.delta = companion(kSlopes, number);
   slopes = e.waitOne(tiling.early ? 1 : 0, slopes);
   if (tiling.columns && tiling.lazy)
     columns.delta = companion(kSlopes, number);
@@ -217,10 +229,11 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
   e.fence();
   Value dk = e.product(ds16, q, first[1], /*transposed=*/true);
   e.commit();
-  if (tiling.overlap)
-    return {dk, dv, ds16, p16};
-  Values done = e.wait(0, {dk, dv, ds16, p16});
-  releaseBoth(number);
+  // With `overlap` dv is done, and registers of p are free, before the next block's products.
+  Values done = e.wait(tiling.overlap ? 1 : 0, {dk, dv, ds16, p16});
+  if (!tiling.overlap)
+    releaseBoth(number);
+  done.pop_back();
   return done;
 }
 
@@ -228,7 +241,7 @@ AttendKernel::Values KeyValue::block(const Item &item, const Run &run, const Bou
 AttendKernel::Values KeyValue::sumBlocks(const Item &item, const Run &run, Value number, ValueRange sums) {
   Bounds bounds = boundsOf(item, run);
   Value none = e.zero(e.leftType(tiling.block));
-  Value start[] = {sums[0], sums[1], none, none};
+  Value start[] = {sums[0], sums[1], none};
   return stream(item, run, number, bounds.begin, bounds.end, [&] {
     Values given = forEachBlock(
         item, run, number, bounds.begin, bounds.end, start,

@@ -61,17 +61,14 @@ AttendKernel::Values Query::block(const Run &run, const Keys &keys, const RowVal
   e.fence();
   Value slopes = e.product(own(kSlopes), v);
   e.commit();
-  Values first{scores, carried[0], carried[1]};
-  if (tiling.overlap) {
-    first = e.wait(1, first);
+  Values first = e.wait(1, {scores, carried[0], carried[1]});
+  if (tiling.overlap)
     e.when(e.less(keys.begin, at), [&] { release(kKeys, e.add(number, -1)); });
-  } else {
-    first[0] = e.waitOne(1, scores);
-  }
-  scores = mask(first[0], blockOf(run, at), keys);
   Value c = e.real(p.scale * std::numbers::log2e);
-  Value probabilities = e.map(scores.getType(), {scores, rows.base},
-                              [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); });
+  Value probabilities = ofSeen(first[0], blockOf(run, at), keys, {scores.getType()}, [&](Value seen) {
+    return Values{e.map(scores.getType(), {seen, rows.base},
+                        [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); })};
+  })[0];
   slopes = e.waitOne(0, slopes);
   release(kValues, number);
   slopes = e.map(scores.getType(), {probabilities, slopes, rows.delta},

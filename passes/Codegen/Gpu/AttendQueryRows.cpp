@@ -47,23 +47,27 @@ AttendQueryRows::Keys AttendQueryRows::keysOf(const Item &item, const Run &run) 
   return keys;
 }
 
-Value AttendQueryRows::mask(Value scores, Value block, const Keys &keys) {
+Value AttendQueryRows::masked(Value scores, Value block, const Keys &keys) {
+  Value key = e.mul(block, tiling.block);
+  Value first = e.map(e.rows(e.i32), {keys.first}, [&](ValueRange in) { return e.sub(in[0], key); });
+  constexpr double kFinite = -1e34;
+  Value unseen = e.real(p.entropy < 0 ? -std::numeric_limits<double>::infinity() : kFinite);
+  return e.mapPlaces(scores.getType(), {scores, first, keys.span}, [&](ValueRange in) {
+    Value column = in[4];
+    return e.select(e.within(e.sub(column, in[1]), in[2]), in[0], unseen);
+  });
+}
+
+AttendQueryRows::Values AttendQueryRows::ofSeen(Value scores, Value block, const Keys &keys, TypeRange types,
+                                                function_ref<Values(Value)> f) {
   Value key = e.mul(block, tiling.block);
   Value whole = e.both(e.atMost(keys.wholeFrom, key), e.atMost(e.add(key, tiling.block - 1), keys.wholeTo));
-  Value partial =
-      arith::XOrIOp::create(e.b, e.loc, whole, arith::ConstantOp::create(e.b, e.loc, e.b.getBoolAttr(true)));
-  return e.when(partial,
-                [&] {
-                  Value first =
-                      e.map(e.rows(e.i32), {keys.first}, [&](ValueRange in) { return e.sub(in[0], key); });
-                  constexpr double kFinite = -1e34;
-                  Value unseen = e.real(p.entropy < 0 ? -std::numeric_limits<double>::infinity() : kFinite);
-                  return Values{e.mapPlaces(scores.getType(), {scores, first, keys.span}, [&](ValueRange in) {
-                    Value column = in[4];
-                    return e.select(e.within(e.sub(column, in[1]), in[2]), in[0], unseen);
-                  })};
-                },
-                {scores})[0];
+  return e.choose(
+      whole, types, [&] { return f(scores); }, [&] { return f(masked(scores, block, keys)); });
+}
+
+Value AttendQueryRows::mask(Value scores, Value block, const Keys &keys) {
+  return ofSeen(scores, block, keys, {scores.getType()}, [](Value seen) { return Values{seen}; })[0];
 }
 
 } // namespace weft

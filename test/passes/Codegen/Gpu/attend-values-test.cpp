@@ -75,7 +75,7 @@ TEST(AttendValues, forms) {
     c.kvHeads = 2;
     for (const char *text :
          {"own=2", "deal=0", "columns=0", "early=0", "joint=0", "overlap=0", "block=32,stages=8",
-          "groups=3,block=64,overlap=0", "groups=1,own=2,stages=2", "block=128,stages=2,own=1"})
+          "groups=3,block=64,overlap=0", "groups=1,own=2,stages=2", "block=128,stages=2,own=1", "ahead=0"})
       for (AttendPassKind pass : {AttendPassKind::Query, AttendPassKind::KeyValue}) {
         SCOPED_TRACE(text);
         check(c, pass, {}, form(text));
