@@ -13,6 +13,8 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/IR/InlineAsm.h"
@@ -132,6 +134,35 @@ static std::string libraryCall(llvm::Module &module) {
   return "";
 }
 
+/// The kernel in which ptxas 13.0 would get a number wrong, or "". Of two upper halves of 32-bit products,
+/// widened and subtracted in 64 bits, it makes one multiply-and-add of the negated second; where that is 0
+/// nothing carries, and the upper half of the difference is -1. LLVM writes so what stands between two
+/// divisions by a constant: `part * total / parts`, of this part and the next.
+static std::string wrongDifference(StringRef ptx) {
+  std::string kernel;
+  llvm::StringSet<> upper, wide;
+  for (StringRef line : llvm::split(ptx, '\n')) {
+    SmallVector<StringRef> words;
+    line.trim().split(words, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    for (StringRef &word : words)
+      word = word.trim("\t,;");
+    if (line.contains(".entry")) {
+      kernel = line.trim("({ ").rsplit(' ').second.str();
+      upper.clear(), wide.clear();
+    }
+    auto is = [&](StringRef name, size_t operands) {
+      return words.size() == operands + 1 && words[0] == name;
+    };
+    if (is("mul.hi.u32", 3))
+      upper.insert(words[1]);
+    else if (is("cvt.u64.u32", 2) && upper.contains(words[2]))
+      wide.insert(words[1]);
+    else if (is("sub.s64", 3) && wide.contains(words[2]) && wide.contains(words[3]))
+      return kernel;
+  }
+  return "";
+}
+
 namespace {
 
 /// Turns LLVM's errors into MLIR's. Without it, selection failures end the process.
@@ -186,7 +217,11 @@ FailureOr<std::string> translateToPtx(ModuleOp module, const GpuTarget &target) 
   passes.run(*code);
   if (errors.failed)
     return failure();
-  return std::string(bytes.data(), bytes.size());
+  std::string ptx(bytes.data(), bytes.size());
+  if (std::string name = wrongDifference(ptx); !name.empty())
+    return module.emitError("ptxas 13.0 would get a difference of two divisions in '")
+           << name << "' wrong (docs/gpu.md): expected parts of one size, whose places need no division";
+  return ptx;
 }
 
 } // namespace weft

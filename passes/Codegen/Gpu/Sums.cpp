@@ -205,7 +205,12 @@ Value SquareSum::rest(Value item) {
 Value SquareSum::partOf(Value item) {
   constexpr int64_t kStep = kThreads * kUnderWay;
   auto load = [&](Value vector) { return e.load(e.floats, e.at(x, e.muli(vector, kLanes)), 16); };
-  auto [from, to] = e.range(item, count / kLanes, parts);
+  // Parts of one size, whose places need no division.
+  int64_t vectors = count / kLanes, size = (vectors + parts - 1) / parts;
+  auto upTo = [&](Value at) {
+    return e.select(e.compare(Predicate::slt, at, e.number(vectors)), at, e.number(vectors));
+  };
+  Value start = e.muli(item, size), from = upTo(start), to = upTo(e.addi(start, size));
   Value whole = e.addi(from, e.muli(e.divi(e.subi(to, from), kStep), kStep));
   Value none = e.constant(VectorType::get({kLanes}, f64), 0);
   Value lanes = loop(from, whole, kStep, none, [&](Value vector, Value sums) {

@@ -6,8 +6,15 @@
 //===----------------------------------------------------------------------===//
 #include "test/passes/Tile/LowerHarness.h"
 
+#include "passes/Tile/Lower.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Parser/Parser.h"
+
 #include <gtest/gtest.h>
 
+using namespace mlir;
 using namespace weft;
 using namespace weft::testing;
 
@@ -70,6 +77,39 @@ TEST(Lower, RefusesByName) {
   EXPECT_NE(ptxOf(inputText("softcap"), {"sm_70", 80}).find("expected sm_90a or sm_80"), std::string::npos);
   std::string other = ptxOf(replaced(inputText("attention"), "math.log %s", "math.erf %s"));
   EXPECT_NE(other.find("math.erf"), std::string::npos) << other;
+}
+
+/// PTX of a module in LLVM's dialect, or the error.
+std::string translated(const std::string &text) {
+  DialectRegistry registry;
+  registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string first;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) { first = diagnostic.str(); });
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
+  FailureOr<std::string> ptx = failure();
+  if (module)
+    ptx = translateToPtx(*module, {});
+  return failed(ptx) ? "error: " + first : *ptx;
+}
+
+// 641 divides 2^32 + 1, so that a quotient by it is the upper half of a product and nothing more. Two of
+// them, widened and subtracted, are what ptxas 13.0 gets wrong; catches a text that reaches it, and the
+// refusal of a sum of the same.
+TEST(Lower, RefusesWhatPtxasGetsWrong) {
+  std::string text = R"(llvm.func @parts(%x: !llvm.ptr, %a: i32, %b: i32) attributes {nvvm.kernel} {
+    %c = llvm.mlir.constant(641 : i32) : i32
+    %p = llvm.udiv %a, %c : i32
+    %q = llvm.udiv %b, %c : i32
+    %pw = llvm.zext %p : i32 to i64
+    %qw = llvm.zext %q : i32 to i64
+    %d = llvm.sub %pw, %qw : i64
+    llvm.store %d, %x : i64, !llvm.ptr
+    llvm.return
+  })";
+  std::string refused = translated(text);
+  EXPECT_NE(refused.find("difference of two divisions in 'parts' wrong"), std::string::npos) << refused;
+  EXPECT_NE(translated(replaced(text, "llvm.sub", "llvm.add")).find("mul.hi.u32"), std::string::npos);
 }
 
 // Gates: what ptxas says of each.
