@@ -26,14 +26,17 @@ public:
       : docStart(docStart), positions(static_cast<int64_t>(docStart.size())),
         window(std::min(window, positions)) {}
 
-  /// Pairs of all queries with whole blocks of `block` keys.
-  int64_t ofQueries(int64_t block) const {
-    int64_t blocks = 0;
+  /// Pairs of all queries with whole blocks of `block` keys, or (halves) what is left of them.
+  int64_t ofQueries(int64_t block, bool halves) const {
+    int64_t keys = 0;
     for (int64_t query = 0; query < positions; query += kAttendTile) {
       const int64_t first = std::max({query - window + 1, startOf(query), int64_t{0}});
-      blocks += lastOf(query, kAttendTile) / block - first / block + 1;
+      const int64_t last = lastOf(query, kAttendTile), blocks = last / block - first / block + 1;
+      const bool endsEarly = halves && blocks > 1 && last % block < block / 2;
+      const bool beginsLate = halves && blocks > 1 + endsEarly && first % block >= block / 2;
+      keys += blocks * block - (int64_t{endsEarly} + int64_t{beginsLate}) * block / 2;
     }
-    return blocks * kAttendTile * block;
+    return keys * kAttendTile;
   }
   /// Pairs of all keys with whole blocks of `block` queries; documents end the
   /// range of `rows` keys together.
@@ -68,7 +71,8 @@ private:
 ExecutedPairs executedPairs(std::span<const int32_t> docStart, int64_t window, const AttendTiles &tiles) {
   if (tiles.forwardBlock > 0) {
     const TileRanges ranges(docStart, window);
-    return {ranges.ofQueries(tiles.forwardBlock), ranges.ofQueries(tiles.queryBlock),
+    return {ranges.ofQueries(tiles.forwardBlock, tiles.forwardHalves),
+            ranges.ofQueries(tiles.queryBlock, /*halves=*/false),
             ranges.ofKeys(tiles.keyValueBlock, tiles.keyValueRows)};
   }
   const auto positions = static_cast<int64_t>(docStart.size());

@@ -25,6 +25,9 @@ struct AttendTiles {
   int64_t forwardBlock = 0, queryBlock = 0; // keys a block
   int64_t keyValueBlock = 0;                // queries a block
   int64_t keyValueRows = 0;                 // keys whose documents end a range together
+  /// Forward leaves out halves of a range's first and last block that no row sees, but of
+  /// an only block and, where the first is halved, of the second of two.
+  bool forwardHalves = false;
 };
 
 /// (query, key) pairs whose products are computed, of each kernel.

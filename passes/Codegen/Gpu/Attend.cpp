@@ -17,16 +17,17 @@ std::string readForm(StringRef text, AttendOptions &options) {
       {"producer", &AttendOptions::producer}, {"overlap", &AttendOptions::overlap},
       {"turns", &AttendOptions::turns},       {"columns", &AttendOptions::columns},
       {"deal", &AttendOptions::deal},         {"early", &AttendOptions::early},
-      {"joint", &AttendOptions::joint},       {"ahead", &AttendOptions::ahead}};
+      {"joint", &AttendOptions::joint},       {"ahead", &AttendOptions::ahead},
+      {"halves", &AttendOptions::halves}};
   struct Size {
     StringRef name;
     int64_t AttendOptions::*at;
     std::initializer_list<int64_t> allowed;
   };
-  const Size sizes[] = {{"groups", &AttendOptions::groups, {1, 2, 3}},
-                        {"block", &AttendOptions::block, {32, 64, 128}},
-                        {"stages", &AttendOptions::stages, {2, 4, 8}},
-                        {"own", &AttendOptions::own, {1, 2}}};
+  const Size sizes[] = {
+      {"groups", &AttendOptions::groups, {1, 2, 3}},  {"block", &AttendOptions::block, {32, 64, 128}},
+      {"stages", &AttendOptions::stages, {2, 4, 8}},  {"own", &AttendOptions::own, {1, 2}},
+      {"branches", &AttendOptions::branches, {1, 2}}, {"brief", &AttendOptions::brief, {1, 4, 8}}};
   SmallVector<StringRef> parts;
   text.split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef part : parts) {
@@ -42,8 +43,9 @@ std::string readForm(StringRef text, AttendOptions &options) {
       options.*(size->at) = number;
     else
       return ("'" + part +
-              "': expected producer, overlap, turns, columns, deal, early, joint or ahead = 0 or 1; "
-              "groups = 1 to 3; block = 32, 64 or 128; stages = 2, 4 or 8; own = 1 or 2")
+              "': expected producer, overlap, turns, columns, deal, early, joint, ahead or halves = 0 or 1; "
+              "groups = 1 to 3; block = 32, 64 or 128; stages = 2, 4 or 8; own or branches = 1 or 2; "
+              "brief = 1, 4 or 8")
           .str();
   }
   return "";
@@ -81,6 +83,8 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   tiling.early = options.early && keys;
   tiling.joint = options.joint && keys;
   tiling.ahead = options.ahead;
+  tiling.halves = options.halves && tiling.overlap && p.pass == AttendPass::Forward;
+  tiling.branches = narrow ? 2 : 1;
   switch (p.pass) {
   case AttendPass::Forward:
     tiling.groups = narrow ? 3 : 2, tiling.block = 128;
@@ -102,6 +106,8 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   choose(tiling.groups, options.groups);
   choose(tiling.block, options.block);
   choose(tiling.stages, options.stages);
+  choose(tiling.branches, options.branches);
+  choose(tiling.brief, options.brief);
   if (options.producer)
     choose(tiling.ownStages, options.own);
   // Larger tiles of keys leave no registers for products of the block before.
@@ -120,9 +126,9 @@ rt::AttendTiles attendTiles(int64_t channel, const GpuTarget &target) {
     problem.channel = channel;
     return tilingOf(problem, target, AttendOptions::fastest());
   };
-  AttendTiling keys = tiling(AttendPass::KeyValue);
-  return {tiling(AttendPass::Forward).block, tiling(AttendPass::Query).block, keys.block,
-          keys.groups * AttendKernel::kRows};
+  AttendTiling forward = tiling(AttendPass::Forward), keys = tiling(AttendPass::KeyValue);
+  return {forward.block, tiling(AttendPass::Query).block, keys.block, keys.groups * AttendKernel::kRows,
+          forward.halves};
 }
 
 std::string whyNoAttendTile(KernelOp kernel, const GpuTarget &target) {

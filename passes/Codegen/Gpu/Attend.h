@@ -39,10 +39,18 @@ struct AttendOptions {
   bool joint = false;
   /// Log-sums are read before the products of their block are issued (with `columns`).
   bool ahead = false;
+  /// Of an item's first and last block a warpgroup leaves out the half that it does not
+  /// see (forward, with `overlap`).
+  bool halves = false;
   /// Sizes of tiles, 0 for the pass's own: warpgroups of 64 rows, rows of a streamed
   /// block, blocks on their way (powers of two), items whose own tensors are there
   /// or on their way (with `producer`).
   int64_t groups = 0, block = 0, stages = 0, own = 0;
+  /// 0 for the pass's own (forward, with `overlap`): where a block may need its mask,
+  /// exponentials stand behind the question (1) or in both of its branches (2).
+  int64_t branches = 0;
+  /// 0 for the pass's own: items of up to so many blocks take no turns (with `turns`).
+  int64_t brief = 0;
 
   /// The form that kernels of sm_90a are compiled in; sm_80 has one form alone.
   static AttendOptions fastest() {

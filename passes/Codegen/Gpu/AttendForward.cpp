@@ -31,12 +31,21 @@ private:
     Value probabilities;
     Value spread; // this thread's part of the sum for entropies, or null
   };
+  /// Rows of a block that are worked on: all, or a half.
+  struct Part {
+    int64_t from, count;
+  };
   Value consume(const Item &item, Value number) override;
-  Value scoresOf(Value number);
+  Value partOf(Value tile, Part part) {
+    return part.count == tiling.block
+               ? tile
+               : tile::SliceOp::create(e.b, e.loc, tile, e.number(part.from), part.count).getResult();
+  }
+  Value scoresOf(Value number, Part part);
   /// `spread` null: without entropies.
   Softmax softmax(Value scores, Value most, Value total, Value spread);
-  /// Of block `block`, with its mask where that hides a key.
-  Softmax softmaxOf(Value scores, Value block, const Keys &keys, Value most, Value total, Value spread);
+  /// Of keys from `key` on, with their mask where it hides one.
+  Softmax softmaxOf(Value scores, Value key, const Keys &keys, Value most, Value total, Value spread);
   Value spreadOf(const Softmax &s, Value exponents, Value most, Value total, Value spread);
   /// Carried values end with the sum for entropies.
   Value spreadIn(ValueRange carried) const { return p.entropy < 0 ? Value() : carried.back(); }
@@ -47,7 +56,12 @@ private:
   }
   Value faded(Value out, Value fade);
   Values block(const Run &run, const Keys &keys, Value at, Value number, ValueRange carried);
-  Values overlapped(const Run &run, const Keys &keys, Value at, Value number, ValueRange carried);
+  /// What blocks carry to the next: the largest scores, sums, output, probabilities.
+  SmallVector<Type> carriedTypes();
+  Values first(const Run &run, const Keys &keys, Value at, Value number, Part part);
+  Values overlapped(const Run &run, const Keys &keys, Value at, Value number, ValueRange carried, Part part,
+                    Part before);
+  Values closed(Value number, ValueRange carried, Part part);
   Values sumOverlapped(const Item &item, const Run &run, const Keys &keys, Value number);
   Values sumBlocks(const Item &item, const Run &run, const Keys &keys, Value number);
   void finish(const Item &item, ValueRange carried);
@@ -56,12 +70,16 @@ private:
                 p.entropy < 0 ? Value() : e.zero(e.rows(e.f32)));
   }
 
+  Part whole() const { return {0, tiling.block}; }
+  Part lower() const { return {0, tiling.block / 2}; }
+  Part upper() const { return {tiling.block / 2, tiling.block / 2}; }
+
   double power; // scores to exponents of 2
 };
 
 /// The product of queries and keys, under way.
-Value Forward::scoresOf(Value number) {
-  Value k = take(kKeys, number);
+Value Forward::scoresOf(Value number, Part part) {
+  Value k = partOf(take(kKeys, number), part);
   e.fence();
   Value scores = e.product(own(0), k);
   e.commit();
@@ -104,13 +122,15 @@ Forward::Softmax Forward::softmax(Value scores, Value before, Value total, Value
   return s;
 }
 
-Forward::Softmax Forward::softmaxOf(Value scores, Value block, const Keys &keys, Value most, Value total,
+Forward::Softmax Forward::softmaxOf(Value scores, Value key, const Keys &keys, Value most, Value total,
                                     Value spread) {
+  if (tiling.branches == 1)
+    return softmax(mask(scores, key, keys), most, total, spread);
   Type rows = e.rows(e.f32);
   SmallVector<Type> types{rows, rows, rows, scores.getType()};
   if (spread)
     types.push_back(rows);
-  Values s = ofSeen(scores, block, keys, types, [&](Value seen) {
+  Values s = ofSeen(scores, key, keys, types, [&](Value seen) {
     Softmax s = softmax(seen, most, total, spread);
     return with({s.most, s.total, s.fade, s.probabilities}, s.spread);
   });
@@ -124,9 +144,9 @@ Value Forward::faded(Value out, Value fade) {
 /// carried: the largest score so far, the thread's part of the sum, the output so far.
 AttendKernel::Values Forward::block(const Run &run, const Keys &keys, Value at, Value number,
                                     ValueRange carried) {
-  Value scores = e.waitOne(0, scoresOf(number));
+  Value scores = e.waitOne(0, scoresOf(number, whole()));
   release(kKeys, number);
-  Softmax s = softmax(mask(scores, blockOf(run, at), keys), carried[0], carried[1], spreadIn(carried));
+  Softmax s = softmax(mask(scores, placeOf(run, at), keys), carried[0], carried[1], spreadIn(carried));
   Value out = faded(carried[2], s.fade), left = e.left(s.probabilities), v = take(kValues, number);
   e.fence();
   out = e.product(left, v, out, /*transposed=*/true);
@@ -136,23 +156,45 @@ AttendKernel::Values Forward::block(const Run &run, const Keys &keys, Value at, 
   return with({s.most, s.total, out}, s.spread);
 }
 
-/// As block, but carried too are the probabilities of the block before, whose
-/// product with its values runs under this block's exponentials.
+SmallVector<Type> Forward::carriedTypes() {
+  Type rows = e.rows(e.f32);
+  SmallVector<Type> types{rows, rows, e.frag(p.channel), e.leftType(tiling.block)};
+  if (p.entropy >= 0)
+    types.push_back(rows);
+  return types;
+}
+
+/// The first block, whose probabilities wait for its values. Most often the diagonal's:
+/// masked without a question.
+AttendKernel::Values Forward::first(const Run &run, const Keys &keys, Value at, Value number, Part part) {
+  Values none = nothing();
+  Value scores = e.waitOne(0, scoresOf(number, part));
+  release(kKeys, number);
+  Value key = e.add(placeOf(run, at), part.from);
+  Softmax s = softmax(masked(scores, key, keys), none[0], none[1], spreadIn(none));
+  return with({s.most, s.total, none[2], e.left(s.probabilities)}, s.spread);
+}
+
+/// As block, but carried too are the probabilities of the block before, whose product with
+/// its values runs under this block's exponentials. Halves are masked without a question.
 AttendKernel::Values Forward::overlapped(const Run &run, const Keys &keys, Value at, Value number,
-                                         ValueRange carried) {
-  Value k = take(kKeys, number), before = e.add(number, -1);
+                                         ValueRange carried, Part part, Part partBefore) {
+  Value k = partOf(take(kKeys, number), part), before = e.add(number, -1);
   takeTurn();
   e.fence();
   Value scores = e.product(own(0), k);
   e.commit();
-  Value v = take(kValues, before);
+  Value v = partOf(take(kValues, before), partBefore);
   e.fence();
   Value out = e.product(carried[3], v, carried[2], /*transposed=*/true);
   e.commit();
   passTurn();
   Values under = e.wait(1, {scores, out, carried[3]});
   release(kKeys, number);
-  Softmax s = softmaxOf(under[0], blockOf(run, at), keys, carried[0], carried[1], spreadIn(carried));
+  Value key = e.add(placeOf(run, at), part.from);
+  bool ask = part.count == partBefore.count;
+  Softmax s = ask ? softmaxOf(under[0], key, keys, carried[0], carried[1], spreadIn(carried))
+                  : softmax(masked(under[0], key, keys), carried[0], carried[1], spreadIn(carried));
   Values done = e.wait(0, {under[1], under[2]});
   release(kValues, before);
   // Not before the wait: they take the place of those that the product read.
@@ -160,28 +202,57 @@ AttendKernel::Values Forward::overlapped(const Run &run, const Keys &keys, Value
   return with({s.most, s.total, faded(done[0], s.fade), left}, s.spread);
 }
 
+/// The values of the last block: its sums and output.
+AttendKernel::Values Forward::closed(Value number, ValueRange carried, Part part) {
+  Value v = partOf(take(kValues, number), part);
+  e.fence();
+  Value out = e.product(carried[3], v, carried[2], /*transposed=*/true);
+  e.commit();
+  out = e.wait(0, {out, carried[3]})[0];
+  release(kValues, number);
+  return with({carried[0], carried[1], out}, spreadIn(carried));
+}
+
+/// With `halves`: keys above the diagonal in the first block and before the window in the last
+/// are half a block where there are that many, but for an only block and the second of two.
 AttendKernel::Values Forward::sumOverlapped(const Item &item, const Run &run, const Keys &keys,
                                             Value number) {
-  Values none = nothing();
-  auto some = [&] {
-    Value at = keys.begin, inRing = e.add(number, at);
-    prefetch(item, run, e.add(at, 1), e.add(inRing, 1));
-    Value scores = e.waitOne(0, scoresOf(inRing));
-    release(kKeys, inRing);
-    // Most often the diagonal's: masked without a question.
-    Softmax s = softmax(masked(scores, blockOf(run, at), keys), none[0], none[1], spreadIn(none));
-    Values start = with({s.most, s.total, none[2], e.left(s.probabilities)}, s.spread);
-    Values sums = forEachBlock(
-        item, run, number, e.add(at, 1), keys.end, start,
-        [&](Value at, Value inRing, ValueRange in) { return overlapped(run, keys, at, inRing, in); });
-    Value last = e.add(e.add(number, keys.end), -1), v = take(kValues, last);
-    e.fence();
-    Value out = e.product(sums[3], v, sums[2], /*transposed=*/true);
-    e.commit();
-    out = e.wait(0, {out, sums[3]})[0];
-    release(kValues, last);
-    return with({sums[0], sums[1], out}, spreadIn(sums));
+  auto ring = [&](Value at) { return e.add(number, at); };
+  auto inner = [&](Value from, Value to, ValueRange start) {
+    return forEachBlock(item, run, number, from, to, start, [&](Value at, Value inRing, ValueRange in) {
+      return overlapped(run, keys, at, inRing, in, whole(), whole());
+    });
   };
+  Values none = nothing();
+  auto all = [&] {
+    Values start = first(run, keys, keys.begin, ring(keys.begin), whole());
+    Values sums = inner(e.add(keys.begin, 1), keys.end, start);
+    return closed(ring(e.add(keys.end, -1)), sums, whole());
+  };
+  auto byHalves = [&] {
+    Value second = e.add(keys.begin, 1), final = e.add(keys.end, -1);
+    Value isHalf =
+        e.both(e.less(second, keys.end), e.less(keys.latest, e.add(placeOf(run, keys.begin), upper().from)));
+    Values start = e.choose(
+        isHalf, carriedTypes(),
+        [&] {
+          Values half = first(run, keys, keys.begin, ring(keys.begin), lower());
+          return overlapped(run, keys, second, ring(second), half, whole(), lower());
+        },
+        [&] { return first(run, keys, keys.begin, ring(keys.begin), whole()); });
+    Value next = e.select(isHalf, e.add(second, 1), second);
+    Value endsHalf =
+        e.both(e.less(next, keys.end), e.atMost(e.add(placeOf(run, final), upper().from), keys.oldest));
+    Values sums = inner(next, e.select(endsHalf, final, keys.end), start);
+    return e.choose(
+        endsHalf, TypeRange(none),
+        [&] {
+          Values half = overlapped(run, keys, final, ring(final), sums, upper(), whole());
+          return closed(ring(final), half, upper());
+        },
+        [&] { return closed(ring(final), sums, whole()); });
+  };
+  auto some = [&] { return tiling.halves ? byHalves() : all(); };
   return e.when(e.less(keys.begin, keys.end), some, none);
 }
 
@@ -227,6 +298,7 @@ void Forward::finish(const Item &item, ValueRange carried) {
 Value Forward::consume(const Item &item, Value number) {
   return forEachRun(item, {number}, [&](const Run &run, ValueRange carried) {
     Keys keys = keysOf(item, run);
+    beginTurns(run);
     takeOwn(item);
     Values sums = sumBlocks(item, run, keys, carried[0]);
     releaseOwn();

@@ -263,15 +263,29 @@ void AttendKernel::releaseOwn() {
 
 constexpr int64_t kFirstTurn = 8; // of the named barriers: one a warpgroup
 
+void AttendKernel::beginTurns(const Run &run) {
+  if (tiling.turns && tiling.brief > 1)
+    turning = e.less(e.number(tiling.brief), run.count);
+}
+
+void AttendKernel::inTurn(function_ref<void()> body) {
+  if (!tiling.turns)
+    return;
+  if (turning)
+    e.when(turning, body);
+  else
+    body();
+}
+
 void AttendKernel::takeTurn() {
-  if (tiling.turns)
-    tile::SyncOp::create(e.b, e.loc, e.add(group, kFirstTurn), 2 * kWarpgroup);
+  inTurn([&] { tile::SyncOp::create(e.b, e.loc, e.add(group, kFirstTurn), 2 * kWarpgroup); });
 }
 
 void AttendKernel::passTurn() {
-  if (tiling.turns)
+  inTurn([&] {
     tile::SyncArriveOp::create(e.b, e.loc, e.add(e.rem(e.add(group, 1), tiling.groups), kFirstTurn),
                                2 * kWarpgroup);
+  });
 }
 
 AttendKernel::Values AttendKernel::stream(const Item &item, const Run &run, Value number, Value begin,

@@ -29,6 +29,9 @@ struct AttendTiling {
   bool lazy = false;        // row dots are read where they are used, for want of registers
   bool joint = false;       // the streamed tensors of a block come onto one barrier
   bool ahead = false;       // log-sums are read before their block's products are issued
+  bool halves = false;      // halves of an item's first and last block are left out
+  int64_t branches = 1;     // of the question for a mask that hold exponentials
+  int64_t brief = 1;        // items of up to so many blocks take no turns
   int64_t ownStages = 1;    // an item's own tensors come while the item before is worked on
   int64_t producerRegisters = 24, registers = 240;
 };
@@ -81,10 +84,14 @@ protected:
   void prefetch(const Item &item, const Run &run, Value number, Value ringNumber);
   /// All threads of a synchronous kernel's CTA.
   void sync();
+  /// Whether warpgroups take turns in a run: a question that all of them answer alike.
+  void beginTurns(const Run &run);
   /// Waits for this warpgroup's turn; gives it to the next. As many a run for each.
   void takeTurn();
   void passTurn();
   Value blockOf(const Run &run, Value number);
+  /// First streamed row of block `number` of a run.
+  Value placeOf(const Run &run, Value number) { return e.mul(blockOf(run, number), tiling.block); }
   /// The streamed tile `tensor` once it has come; `release` when it has been read.
   Value take(size_t tensor, Value number);
   void release(size_t tensor, Value number);
@@ -117,6 +124,7 @@ private:
     int operand;
     Value map, tiles;
   };
+  void inTurn(llvm::function_ref<void()> body);
   void makeKernel(mlir::Location loc);
   Value addMap(int operand, int64_t rows);
   void copyTile(const Tensor &tensor, Value tile, Value head, Value place, Value row);
@@ -167,6 +175,7 @@ private:
   Value barriers, itemCell;
   Value coming;   // number of the producer's next item, where it asks ahead
   Value ownStage; // of the item that is worked on
+  Value turning;  // whether its run takes turns; null: it does
   std::vector<Tensor> ownTensors, streamedTensors, companionTensors;
 };
 
@@ -177,20 +186,21 @@ protected:
 
   struct Keys {
     Value begin, end;         // of the run's blocks: this warpgroup's
+    Value oldest, latest;     // keys that some of its rows see, the first and the last
     Value wholeFrom, wholeTo; // keys that all its rows see
     Value first, span;        // of each row (rows of i32): it sees keys first ... first + span
   };
   Values forEachRun(const Item &item, mlir::ValueRange start, RunBody body) override;
   Keys keysOf(const Item &item, const Run &run);
-  /// Scores of key block `block`; below any score, and not finite but for entropies
+  /// Scores of keys from `key` on; below any score, and not finite but for entropies
   /// (0 times it is summed), where a key is not seen.
-  Value masked(Value scores, Value block, const Keys &keys);
+  Value masked(Value scores, Value key, const Keys &keys);
   /// What `f` makes of the masked scores, in one branch where a key is not seen and in
   /// another where all are. What `f` computes stays before a wait that follows: ptxas
   /// moves waits up to where their block begins, and `f` under no product.
-  Values ofSeen(Value scores, Value block, const Keys &keys, mlir::TypeRange types,
+  Values ofSeen(Value scores, Value key, const Keys &keys, mlir::TypeRange types,
                 llvm::function_ref<Values(Value)> f);
-  Value mask(Value scores, Value block, const Keys &keys);
+  Value mask(Value scores, Value key, const Keys &keys);
 
 private:
   Value offsetOf();

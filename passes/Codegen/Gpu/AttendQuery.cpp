@@ -65,7 +65,7 @@ AttendKernel::Values Query::block(const Run &run, const Keys &keys, const RowVal
   if (tiling.overlap)
     e.when(e.less(keys.begin, at), [&] { release(kKeys, e.add(number, -1)); });
   Value c = e.real(p.scale * std::numbers::log2e);
-  Value probabilities = ofSeen(first[0], blockOf(run, at), keys, {scores.getType()}, [&](Value seen) {
+  Value probabilities = ofSeen(first[0], placeOf(run, at), keys, {scores.getType()}, [&](Value seen) {
     return Values{e.map(scores.getType(), {seen, rows.base},
                         [&](ValueRange in) { return e.exp2(e.fma(in[0], c, in[1])); })};
   })[0];

@@ -25,9 +25,10 @@ AttendQueryRows::Keys AttendQueryRows::keysOf(const Item &item, const Run &run) 
   Value offset = offsetOf(), window = windowOf(item.head), row = firstRow(item);
   Value there = e.less(row, e.number(p.queries));
   Value first = e.min(row, e.number(p.queries - 1)), final = last(row, kRows, p.queries);
-  Value high = e.div(e.min(e.add(final, offset), e.number(p.keys - 1)), tiling.block);
-  Value low = e.div(firstKey(item.row, first, window, offset), tiling.block);
   Keys keys;
+  keys.latest = e.min(e.add(final, offset), e.number(p.keys - 1));
+  keys.oldest = firstKey(item.row, first, window, offset);
+  Value high = e.div(keys.latest, tiling.block), low = e.div(keys.oldest, tiling.block);
   keys.begin = e.select(there, e.sub(run.from, high), run.count);
   keys.end = e.select(there, e.add(e.sub(run.from, low), 1), run.count);
   keys.wholeFrom = firstKey(item.row, e.max(final, e.number(0)), window, offset);
@@ -47,8 +48,7 @@ AttendQueryRows::Keys AttendQueryRows::keysOf(const Item &item, const Run &run) 
   return keys;
 }
 
-Value AttendQueryRows::masked(Value scores, Value block, const Keys &keys) {
-  Value key = e.mul(block, tiling.block);
+Value AttendQueryRows::masked(Value scores, Value key, const Keys &keys) {
   Value first = e.map(e.rows(e.i32), {keys.first}, [&](ValueRange in) { return e.sub(in[0], key); });
   constexpr double kFinite = -1e34;
   Value unseen = e.real(p.entropy < 0 ? -std::numeric_limits<double>::infinity() : kFinite);
@@ -58,16 +58,16 @@ Value AttendQueryRows::masked(Value scores, Value block, const Keys &keys) {
   });
 }
 
-AttendQueryRows::Values AttendQueryRows::ofSeen(Value scores, Value block, const Keys &keys, TypeRange types,
+AttendQueryRows::Values AttendQueryRows::ofSeen(Value scores, Value key, const Keys &keys, TypeRange types,
                                                 function_ref<Values(Value)> f) {
-  Value key = e.mul(block, tiling.block);
-  Value whole = e.both(e.atMost(keys.wholeFrom, key), e.atMost(e.add(key, tiling.block - 1), keys.wholeTo));
+  int64_t columns = cast<tile::FragType>(scores.getType()).getColumns();
+  Value whole = e.both(e.atMost(keys.wholeFrom, key), e.atMost(e.add(key, columns - 1), keys.wholeTo));
   return e.choose(
-      whole, types, [&] { return f(scores); }, [&] { return f(masked(scores, block, keys)); });
+      whole, types, [&] { return f(scores); }, [&] { return f(masked(scores, key, keys)); });
 }
 
-Value AttendQueryRows::mask(Value scores, Value block, const Keys &keys) {
-  return ofSeen(scores, block, keys, {scores.getType()}, [](Value seen) { return Values{seen}; })[0];
+Value AttendQueryRows::mask(Value scores, Value key, const Keys &keys) {
+  return ofSeen(scores, key, keys, {scores.getType()}, [](Value seen) { return Values{seen}; })[0];
 }
 
 } // namespace weft

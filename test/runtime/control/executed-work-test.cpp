@@ -113,6 +113,22 @@ TEST(ExecutedWork, tiles) {
       }
 }
 
+// Rows 128 n and on see the lower half of their last block, rows 128 n + 64 and on all of it; a window of
+// 128 ends in the upper half of the block before for these and at its first key for those.
+TEST(ExecutedWork, halves) {
+  const AttendTiles tiles{128, 128, 64, 128, true};
+  auto keys = [&](int64_t positions, int64_t window) {
+    return executedPairs(whole(positions), window, tiles).forward / 64;
+  };
+  EXPECT_EQ(keys(64, kFull), 128); // an only block is whole
+  EXPECT_EQ(keys(256, kFull), 128 + 128 + 192 + 256);
+  EXPECT_EQ(keys(512, 128), 128 + 128 + 6 * 192);
+  // Keys 65 to 191 for rows 128 to 191: the first half of two, then the second whole.
+  EXPECT_EQ(keys(192, 64), 128 + 128 + 192);
+  EXPECT_EQ(executedPairs(whole(512), 128, tiles).gradQuery,
+            executedPairs(whole(512), 128, {128, 128, 64, 128}).gradQuery);
+}
+
 TEST(ExecutedWork, sumsRowsAndHeads) {
   std::vector<int32_t> starts(2 * 128, 0), windows{1, kFull, 70};
   ExecutedPairs sum = executedPairs(starts, 128, windows), once;

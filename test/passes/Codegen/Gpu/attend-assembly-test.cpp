@@ -39,11 +39,13 @@ AttendCase shipped(int64_t channel, bool entropies) {
 }
 
 /// Sizes of a whole model without its numbers.
-void assembleAll(const GpuTarget &target, const AttendOptions &options) {
+void assembleAll(const GpuTarget &target, const AttendOptions &options, bool forwardAlone = false) {
   if (!findPtxas().ok())
     GTEST_SKIP() << "unsupported: " << findPtxas().status().message();
   for (int64_t channel : {64, 128})
     for (const Part &part : kParts) {
+      if (forwardAlone && part.pass != AttendPassKind::Forward)
+        continue;
       std::string name = "channel " + std::to_string(channel) + ", pass " +
                          std::to_string(static_cast<int>(part.pass)) +
                          (part.entropies ? " with entropies" : "");
@@ -61,6 +63,15 @@ void assembleAll(const GpuTarget &target, const AttendOptions &options) {
 
 TEST(AttendAssembly, sm90a) { assembleAll({}, {}); }
 TEST(AttendAssembly, sm90aWithProducer) { assembleAll({}, AttendOptions::fastest()); }
+// Forms that may become the fastest. Catches: turns that are branched around and serialise products.
+TEST(AttendAssembly, forwardForms) {
+  for (const char *text : {"halves=1", "brief=4", "halves=1,brief=4", "branches=1", "branches=2"}) {
+    AttendOptions options = AttendOptions::fastest();
+    ASSERT_EQ(readForm(text, options), "");
+    std::cout << text << "\n";
+    assembleAll({}, options, /*forwardAlone=*/true);
+  }
+}
 TEST(AttendAssembly, sm80) { assembleAll({"sm_80", 80}, {}); }
 
 } // namespace
