@@ -42,6 +42,15 @@ public:
   /// Copies a state entry out or in. Errors: NotFound; InvalidArgument with
   /// both types or shapes.
   virtual absl::StatusOr<Tensor> readState(std::string_view name) const = 0;
+  /// Like `readState`, but behind what was started so far, and like `start`: `to` holds the entry,
+  /// whatever is started next, after `wait` for the number that is given back.
+  virtual absl::StatusOr<uint64_t> startRead(std::string_view name, Tensor &to) {
+    absl::StatusOr<Tensor> value = readState(name);
+    if (!value.ok())
+      return value.status();
+    to = *std::move(value);
+    return 0;
+  }
   virtual absl::Status writeState(std::string_view name, const Tensor &value) = 0;
 };
 

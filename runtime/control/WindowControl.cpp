@@ -199,17 +199,23 @@ absl::Status WindowControl::before(Machine &machine) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::optional<Feature>>> WindowControl::readFeatures(Machine &machine,
-                                                                                const Layer &layer) const {
+absl::Status WindowControl::startReading(Machine &machine, const Layer &layer) {
+  absl::StatusOr<uint64_t> number =
+      machine.startRead("control/statistics/" + settings.sites[layer.site].path, sums[layer.site]);
+  if (number.ok())
+    coming = *number;
+  return number.status();
+}
+
+/// From statistics that have come.
+std::vector<std::optional<Feature>> WindowControl::featuresOf(const Layer &layer) const {
   const WindowSite &site = settings.sites[layer.site];
-  absl::StatusOr<Tensor> sums = machine.readState("control/statistics/" + site.path);
-  if (!sums.ok())
-    return sums.status();
-  const int64_t rows = sums->elements() / kStatisticCount;
+  const Tensor &read = sums.at(layer.site);
+  const int64_t rows = read.elements() / kStatisticCount;
   std::vector<float> numbers;
-  for (int64_t i = 0; i < sums->elements(); ++i) // the reference machine keeps F64
-    numbers.push_back(sums->type == ElementType::F64 ? static_cast<float>(sums->as<double>()[i])
-                                                     : sums->as<float>()[i]);
+  for (int64_t i = 0; i < read.elements(); ++i) // the reference machine keeps F64
+    numbers.push_back(read.type == ElementType::F64 ? static_cast<float>(read.as<double>()[i])
+                                                    : read.as<float>()[i]);
   std::vector<std::optional<Feature>> features;
   for (int64_t head : layer.controller.heads()) {
     const double window =
@@ -230,22 +236,45 @@ bool WindowControl::decide(Layer &layer, const std::vector<std::optional<Feature
 /// the last control step, zero before the first.
 absl::Status WindowControl::rehearsed(Machine &machine, int64_t number, int64_t index) {
   Layer &layer = controlled[dueLayers(number - 1, true)[static_cast<size_t>(index)]];
-  absl::StatusOr<std::vector<std::optional<Feature>>> features = readFeatures(machine, layer);
-  if (!features.ok())
-    return features.status();
-  for (size_t i = 0; i < features->size(); ++i)
-    if (std::optional<Feature> &feature = (*features)[i]) {
+  if (absl::Status status = startReading(machine, layer); !status.ok())
+    return status;
+  if (absl::Status status = machine.wait(coming); !status.ok())
+    return status;
+  std::vector<std::optional<Feature>> features = featuresOf(layer);
+  for (size_t i = 0; i < features.size(); ++i)
+    if (std::optional<Feature> &feature = features[i]) {
       const std::optional<Feature> &last = layer.observed[static_cast<size_t>(layer.controller.heads()[i])];
       for (int column = kFeatureCount - 3; column < kFeatureCount; ++column)
         (*feature)[column] = last ? (*last)[column] : 0;
     }
-  decide(layer, *features, number - 1);
+  decide(layer, features, number - 1);
   inForce = windowsAt(number - 1);
   return writeWindows(machine);
 }
 
+std::vector<size_t> WindowControl::dueLayers(int64_t step) const {
+  std::vector<size_t> due = dueLayers(step, false), same = dueLayers(step, true);
+  due.insert(due.end(), same.begin(), same.end());
+  return due;
+}
+
+absl::Status WindowControl::look(Machine &machine, int64_t number) {
+  for (size_t place : dueLayers(number - 1))
+    if (absl::Status status = startReading(machine, controlled[place]); !status.ok())
+      return status;
+  lookedAt = number;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> WindowControl::after(Machine &machine, int64_t number) {
   const int64_t step = number - 1;
+  if (lookedAt != number)
+    if (absl::Status status = look(machine, number); !status.ok())
+      return status;
+  lookedAt = 0;
+  if (observes(number))
+    if (absl::Status status = machine.wait(coming); !status.ok())
+      return status;
   ratio = contextRatio(flat(false), settings.positions);
   ratioSum += ratio;
   ++ratioSteps;
@@ -253,13 +282,11 @@ absl::StatusOr<std::string> WindowControl::after(Machine &machine, int64_t numbe
   for (bool same : {false, true})
     for (size_t place : dueLayers(step, same)) {
       Layer &layer = controlled[place];
-      absl::StatusOr<std::vector<std::optional<Feature>>> features = readFeatures(machine, layer);
-      if (!features.ok())
-        return features.status();
-      for (size_t i = 0; i < features->size(); ++i)
-        if ((*features)[i])
-          layer.observed[static_cast<size_t>(layer.controller.heads()[i])] = (*features)[i];
-      if (!same && !decide(layer, *features, step) && warning.empty())
+      std::vector<std::optional<Feature>> features = featuresOf(layer);
+      for (size_t i = 0; i < features.size(); ++i)
+        if (features[i])
+          layer.observed[static_cast<size_t>(layer.controller.heads()[i])] = features[i];
+      if (!same && !decide(layer, features, step) && warning.empty())
         warning = absl::StrCat("warning: step ", number, ": heads of '", settings.sites[layer.site].path,
                                "' gave features or logits that are no numbers; they keep their windows");
     }

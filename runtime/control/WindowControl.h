@@ -27,6 +27,7 @@ public:
   int64_t rehearsals(int64_t number) const override;
   absl::Status before(Machine &machine) override;
   absl::Status rehearsed(Machine &machine, int64_t number, int64_t index) override;
+  absl::Status look(Machine &machine, int64_t number) override;
   absl::StatusOr<std::string> after(Machine &machine, int64_t number) override;
   double acr() const override;
   /// Allowed pairs over those of full attention, in a row of one document.
@@ -70,8 +71,9 @@ private:
   std::vector<size_t> dueLayers(int64_t step, bool same) const;
   std::vector<int64_t> ruleWindows(const WindowRule &rule, size_t ruleNumber, size_t site,
                                    int64_t step) const;
-  absl::StatusOr<std::vector<std::optional<Feature>>> readFeatures(Machine &machine,
-                                                                   const Layer &layer) const;
+  std::vector<size_t> dueLayers(int64_t step) const;
+  absl::Status startReading(Machine &machine, const Layer &layer);
+  std::vector<std::optional<Feature>> featuresOf(const Layer &layer) const;
   bool decide(Layer &layer, const std::vector<std::optional<Feature>> &features, int64_t step);
   absl::Status writeWindows(Machine &machine);
   absl::Status restore(const ControlState &saved);
@@ -86,6 +88,9 @@ private:
   std::vector<Layer> controlled;
   std::vector<std::vector<int64_t>> inForce; // by site and head: of the next step
   std::vector<std::vector<int64_t>> written; // what the machine holds, by site
+  std::map<size_t, Tensor> sums;             // statistics by site, as they were read or are being read
+  uint64_t coming = 0;                       // number of the last of these reads
+  int64_t lookedAt = 0;                      // step that they are of
   double ratio = 0, ratioSum = 0;            // ACR of the last step; sum since the last line
   int64_t ratioSteps = 0;
   bool alwaysLive = false;

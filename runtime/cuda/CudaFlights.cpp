@@ -127,6 +127,8 @@ absl::Status CudaMachine::wait(uint64_t number) {
     for (size_t i = 0; i < flight->results.size(); ++i)
       if (auto &bytes = flight->results[i].bytes; !bytes.empty())
         std::memcpy(bytes.data(), pinned + flight->begin + flight->prepared->results[i], bytes.size());
+    if (flight->read)
+      std::memcpy(flight->read->bytes.data(), pinned + flight->begin, flight->read->bytes.size());
   }
   flights.erase(flights.begin(), end);
   return absl::OkStatus();
@@ -169,6 +171,31 @@ absl::Status CudaMachine::run(std::string_view name, std::span<const Tensor> inp
                               std::span<Tensor> results) {
   absl::StatusOr<uint64_t> number = start(name, inputs, results);
   return number.ok() ? wait(*number) : number.status();
+}
+
+absl::StatusOr<uint64_t> CudaMachine::startRead(std::string_view name, Tensor &to) {
+  absl::StatusOr<const StateEntry *> entry = stateOf(name);
+  if (!entry.ok())
+    return entry.status();
+  const uint64_t bytes = *denseBytes((*entry)->type, (*entry)->shape);
+  if (bytes == 0 || bytes > kMovedLater || oneByOne())
+    return Machine::startRead(name, to);
+  if (absl::Status status = gpu->enter(); !status.ok())
+    return status;
+  absl::StatusOr<uint64_t> begin = claim(bytes);
+  if (!begin.ok())
+    return begin.status();
+  to = Tensor((*entry)->type, (*entry)->shape);
+  if (absl::Status status = gpu->checked(
+          gpu->driver.memcpyDtoHAsync(pinned + *begin, state + (*entry)->offset, bytes, gpu->stream),
+          absl::StrCat("reading state ", std::string(name)));
+      !status.ok())
+    return abandon(status);
+  absl::StatusOr<uint64_t> number = takeOff(nullptr, *begin, bytes, {});
+  if (!number.ok())
+    return abandon(number.status());
+  flights.back().read = &to;
+  return number;
 }
 
 /// A small write goes with the stream: it takes effect behind what was started

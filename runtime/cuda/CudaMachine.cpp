@@ -16,8 +16,7 @@ namespace weft::rt {
 namespace cuda {
 namespace {
 
-constexpr unsigned char kPoison = 0xFF;  // all ones: NaN in F32, F64 and BF16
-constexpr uint64_t kWrittenLater = 4096; // bytes: rates, windows, statistics go with the stream
+constexpr unsigned char kPoison = 0xFF; // all ones: NaN in F32, F64 and BF16
 
 } // namespace
 
@@ -178,7 +177,7 @@ absl::Status CudaMachine::writeState(std::string_view name, const Tensor &value)
   if (absl::Status status = gpu->enter(); !status.ok())
     return status;
   stale |= isPreparedFrom(**entry);
-  if (value.bytes.size() <= kWrittenLater && !oneByOne())
+  if (value.bytes.size() <= kMovedLater && !oneByOne())
     return writeLater(**entry, value);
   return gpu->copyIn(state + (*entry)->offset, value.bytes.data(), value.bytes.size());
 }

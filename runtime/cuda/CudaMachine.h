@@ -35,6 +35,7 @@ public:
   absl::Status wait(uint64_t number) override;
   absl::StatusOr<Tensor> readState(std::string_view name) const override;
   absl::Status writeState(std::string_view name, const Tensor &value) override;
+  absl::StatusOr<uint64_t> startRead(std::string_view name, Tensor &to) override;
   /// As copyStateOnDevice, of an entry that both have.
   absl::StatusOr<bool> takeState(const CudaMachine *from, std::string_view name);
   const CudaCounters &counters() const { return gpu->counters; }
@@ -68,7 +69,8 @@ private:
     bool timed = false; // and was waited for
   };
 
-  /// What was put on the stream and may not be done: a run, or (null) a write of state.
+  /// What was put on the stream and may not be done: a run, or (null) a write of state, or
+  /// (with `read`) its copy to the host.
   struct Flight {
     uint64_t number = 0;
     Prepared *prepared = nullptr;
@@ -76,8 +78,10 @@ private:
     std::span<Tensor> results;
   };
   static constexpr size_t kFlights = 64;
+    Tensor *read = nullptr;
 
   CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu);
+  static constexpr uint64_t kMovedLater = 4096; // bytes: rates, windows, statistics go with the stream
   // Loading (CudaPrepare.cpp).
   absl::Status load();
   absl::Status tuneProducts();

@@ -45,6 +45,9 @@ public:
   virtual absl::Status before(Machine &machine) = 0;
   /// After rehearsal `index` (from 0).
   virtual absl::Status rehearsed(Machine &machine, int64_t number, int64_t index) = 0;
+  /// Behind the start of step `number`'s gradients and before its update: what `after` reads begins its
+  /// way to the host, which it ends while the update runs. May be left out.
+  virtual absl::Status look(Machine & /*machine*/, int64_t /*number*/) { return absl::OkStatus(); }
   /// After every step: decides if it was a control step, and writes the windows
   /// of the next. Gives a warning, or nothing.
   virtual absl::StatusOr<std::string> after(Machine &machine, int64_t number) = 0;

@@ -108,7 +108,7 @@ absl::StatusOr<Trainer::Begun> Trainer::beginStep(int64_t number) {
 bool Trainer::goesAhead(int64_t number) const {
   auto reads = [&](int64_t every) { return every > 0 && number % every == 0; };
   return number < end && !reads(recipe.evalEvery) && !reads(recipe.saveEvery) &&
-         !(options.control && options.control->observes(number + 1));
+         !(options.control && options.control->rehearsals(number + 1) > 0);
 }
 
 absl::Status Trainer::startUpdate(int64_t number, int64_t targets) {
@@ -166,6 +166,9 @@ absl::StatusOr<Trainer::Step> Trainer::takeStep(int64_t number) {
                   ? 0
                   : recipe.optimizers[0].lr * rateShare(recipe.schedule, number, summary.totalSteps);
   const bool updates = begun->targets() > 0, beside = begun->program->underWay();
+  if (options.control)
+    if (absl::Status status = options.control->look(machine, number); !status.ok())
+      return status;
   if (updates)
     if (absl::Status status = startUpdate(number, begun->targets()); !status.ok())
       return status;

@@ -99,21 +99,25 @@ absl::Status BenchProgram::start() {
 
 absl::Status BenchSteps::warmUp() {
   if (chooses)
-    if (absl::Status status = step(/*observes=*/false, /*of=*/0, /*goesOn=*/false); !status.ok())
+    if (absl::Status status = step(/*observes=*/false, /*of=*/0, /*goesOn=*/false, false); !status.ok())
       return status;
-  return step(chooses, 1, /*goesOn=*/false);
+  return step(chooses, 1, /*goesOn=*/false, false);
 }
 
 absl::Status BenchSteps::warmGraphs() {
+  if (!update.underWay())
+    return absl::OkStatus();
+  if (chooses)
+    if (absl::Status status = step(/*observes=*/true, /*of=*/0, /*goesOn=*/false, false); !status.ok())
+      return status;
   // The next step is begun, as it is at the end of each that is timed.
-  const bool goesOn = !(chooses && control->observes(number + 1));
-  return update.underWay() ? step(/*observes=*/false, /*of=*/0, goesOn) : absl::OkStatus();
+  return step(/*observes=*/false, /*of=*/0, goesOn(), observesNext());
 }
 
 absl::Status BenchSteps::run() {
   const bool observes = chooses && control->observes(++number);
   const Clock::time_point start = Clock::now();
-  absl::Status status = step(observes, number, !(chooses && control->observes(number + 1)));
+  absl::Status status = step(observes, number, goesOn(), observesNext());
   const double took = std::chrono::duration<double>(Clock::now() - start).count();
   (observes ? controlled : plain).push_back(took);
   seconds.push_back(took);
@@ -131,16 +135,18 @@ absl::Status BenchSteps::begin(bool observes) {
   return status.ok() ? observe.start() : status;
 }
 
-absl::Status BenchSteps::step(bool observes, int64_t of, bool goesOn) {
+absl::Status BenchSteps::step(bool observes, int64_t of, bool goesOn, bool observesNext) {
   absl::Status status = begun ? absl::OkStatus() : begin(observes);
   begun = false;
+  if (status.ok() && chooses && of > 0)
+    status = control->look(machine, of);
   if (status.ok())
     status = update.start();
   if (status.ok() && chooses && of > 0)
     status = control->after(machine, of).status();
   if (status.ok() && goesOn && update.underWay()) {
     begun = true;
-    status = begin(/*observes=*/false);
+    status = begin(observesNext);
   }
   return status.ok() ? update.wait() : status;
 }

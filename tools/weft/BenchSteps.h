@@ -68,8 +68,11 @@ public:
   std::vector<double> seconds, plain, controlled;
 
 private:
+  /// Of step `number`: whether the next is begun before its end, and is a control step.
+  bool goesOn() const { return !chooses || control->rehearsals(number + 1) == 0; }
+  bool observesNext() const { return chooses && control->observes(number + 1); }
   absl::Status begin(bool observes);
-  absl::Status step(bool observes, int64_t of, bool goesOn);
+  absl::Status step(bool observes, int64_t of, bool goesOn, bool observesNext);
 
   rt::WindowControl *control;
   const bool chooses;

@@ -56,6 +56,26 @@ void go(WindowControl &control, StateMachine &machine, int64_t first, int64_t la
   }
 }
 
+// Windows follow from the statistics that were looked at, as `after` alone would have read them. Catches:
+// statistics that are read again behind the look, those of an earlier step.
+TEST(WindowControl, DecidesFromWhatWasLookedAt) {
+  WindowControl at(planOf({adaptive()})), later(planOf({adaptive()}));
+  StateMachine machine(twoSites()), other(twoSites());
+  ASSERT_TRUE(at.begin(machine, nullptr, 0).ok());
+  ASSERT_TRUE(later.begin(other, nullptr, 0).ok());
+  for (int64_t number : {1, 6, 11}) {
+    ASSERT_TRUE(at.before(machine).ok());
+    observe(machine, at.plan(), number);
+    ASSERT_TRUE(at.after(machine, number).ok());
+    ASSERT_TRUE(later.before(other).ok());
+    observe(other, later.plan(), number);
+    ASSERT_TRUE(later.look(other, number).ok());
+    ASSERT_TRUE(later.before(other).ok());
+    ASSERT_TRUE(later.after(other, number).ok());
+    EXPECT_EQ(at.windows(), later.windows()) << number;
+  }
+}
+
 TEST(WindowControl, ControlStepsAreCountedFromZero) {
   WindowOptions options;
   options.passthrough = 10;

@@ -87,6 +87,31 @@ TEST_F(CudaStub, WritesStateInOrderAndWithoutWaiting) {
     EXPECT_EQ(runs[i].first(), static_cast<float>(10 * i));
 }
 
+// A small read is of where it stands between what is started. Catches: one that waits, one of a later value,
+// one that is copied before it has come.
+TEST_F(CudaStub, ReadsStateInOrderAndWithoutWaiting) {
+  std::unique_ptr<Machine> machine = loadCuda(small());
+  ASSERT_NE(machine, nullptr);
+  int waits = stub.calls("cuStreamSynchronize");
+  Tensor values[3];
+  uint64_t numbers[3];
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(machine->writeState("w", inputOf(static_cast<float>(10 * i + 1))).ok());
+    absl::StatusOr<uint64_t> number = machine->startRead("w", values[i]);
+    ASSERT_TRUE(number.ok()) << number.status();
+    numbers[i] = *number;
+  }
+  EXPECT_EQ(values[0].as<float>()[0], 0);
+  EXPECT_EQ(stub.calls("cuStreamSynchronize") + stub.calls("cuEventSynchronize"), waits);
+  ASSERT_TRUE(machine->wait(numbers[1]).ok());
+  EXPECT_EQ(stub.calls("cuStreamSynchronize"), waits);
+  EXPECT_EQ(values[0].as<float>()[0], 1);
+  EXPECT_EQ(values[1].as<float>()[0], 11);
+  ASSERT_TRUE(machine->wait(numbers[2]).ok());
+  EXPECT_EQ(values[2].as<float>()[0], 21);
+  EXPECT_FALSE(machine->startRead("no such", values[0]).ok());
+}
+
 TEST_F(CudaStub, ACrashIsToldByTheWait) {
   std::unique_ptr<Machine> machine = loadCuda(small("crash"));
   ASSERT_NE(machine, nullptr);
