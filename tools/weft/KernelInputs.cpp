@@ -190,6 +190,7 @@ private:
   double number(const ArgumentRole &role);
   void documents(Array &array, int64_t positions);
   void windows(Array &array, int64_t positions);
+  int64_t documentEnd(int64_t start, int64_t positions);
 
   std::mt19937_64 random;
   bool whole;
@@ -222,6 +223,25 @@ double Drawing::number(const ArgumentRole &role) {
 
 /// Starts of documents, row by row: one row in three is one document.
 void Drawing::documents(Array &array, int64_t positions) {
+/// The place behind a document that begins at `start`: anywhere in half a row from there, right behind it,
+/// or such that the next one begins inside the last 64 rows of a tile of 64, 128 or 192 queries, or
+/// leaves the last one or two places of the row to itself.
+int64_t Drawing::documentEnd(int64_t start, int64_t positions) {
+  constexpr int64_t kRows = 64, kMostTiles = 3;
+  switch (below(4)) {
+  case 0:
+    return start + 1;
+  case 1: {
+    const int64_t tile = kRows * (1 + below(kMostTiles)), next = (start / tile + 1) * tile;
+    return std::max(start + 1, next - 1 - below(kRows - 1));
+  }
+  case 2:
+    return std::max(start + 1, positions - 1 - below(2));
+  default:
+    return start + 1 + below(std::max<int64_t>(positions / 2, 1));
+  }
+}
+
   for (size_t row = 0; row + static_cast<size_t>(positions) <= array.data.size();
        row += static_cast<size_t>(positions)) {
     bool one = whole || below(3) == 0;
@@ -229,7 +249,7 @@ void Drawing::documents(Array &array, int64_t positions) {
     for (int64_t i = 0; i < positions; ++i) {
       if (i == end && !one) {
         start = i;
-        end = i + 1 + (below(4) == 0 ? 0 : below(std::max<int64_t>(positions / 2, 1)));
+        end = documentEnd(i, positions);
       }
       array.data[row + static_cast<size_t>(i)] = static_cast<double>(start);
     }
