@@ -89,7 +89,7 @@ struct FreezeRule {
   std::string pattern = "mean"; // dirichlet and file carry the fields below
   double dirichlet = 0;
   std::string patternFile;
-  bool dense = false; // as the drawn patterns always are
+  bool dense = false;                    // as the drawn patterns always are
   std::optional<double> tolerance = 0.2; // nats a row
   int64_t calibrateRows = 16;
   int64_t rounds = 200;
@@ -100,6 +100,7 @@ struct FreezeRule {
   double limit = 0; // Budget, Trigger: a share
   bool trained = false;
   double negligible = 0.00048828125; // 2 ** -11
+  bool cutMiddle = false;            // leave it out behind a document's first places
   std::optional<uint64_t> seed;
   std::vector<int64_t> addressed, heads;
   Place place;

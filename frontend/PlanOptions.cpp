@@ -293,6 +293,9 @@ void PlanReader::freezePattern(OptionReader &options, FreezeRule &rule) {
   if (const ast::Option *patterns = options.find("patterns"); rule.trained && rule.dense)
     options.bad(patterns->place, "patterns", "fixed beside dense patterns, which are kept as they are made");
   rule.negligible = options.number("negligible", 0.00048828125, {0, 1});
+  rule.cutMiddle = options.choice("cut", {"far", "middle"}) == "middle";
+  if (const ast::Option *cut = options.find("cut"); rule.cutMiddle && rule.dense)
+    options.bad(cut->place, "cut", "far beside dense patterns, which are not cut");
 }
 
 void PlanReader::freezeSchedule(OptionReader &options, FreezeRule &rule) {

@@ -59,6 +59,11 @@ std::string printPlan(const Plan &plan) {
   }
   if (!plan.freezes.empty())
     text += "f frozen, p pruned, ? a candidate: training chooses\n";
+  for (const FreezeRule &rule : plan.freezes)
+    if (rule.cutMiddle)
+      text += absl::StrFormat(
+          "patterns keep first places of a document and a window: at most %.3g of a row is left out\n",
+          rule.negligible);
   return text;
 }
 

@@ -147,6 +147,10 @@ const std::vector<LanguageWord> &languageWords() {
       {Freeze, "negligible", "mass of a row that may be left out", "`2 ** -11`, `0`"},
       {Freeze, "seed", "an option", "`run`, a number"},
       {Drop, "count", "for `match flops`: which attention is counted", "`full`, `causal`, `executed`"},
+      {Freeze, "cut",
+       "where it is left out: beyond a window, or between a document's first places and the window; `middle` "
+       "needs `form = compact`",
+       "`far`, `middle`"},
       {Drop, "length", "for `match flops`: T; the model's `context` where it has one", "a number"},
       {Drop, "round", "the depth between two", "`down`, `nearest`"},
       {Drop, "tolerance", "refused beyond it, with the two nearest depths", "`0.1%` (`6%` for flops)"},

@@ -85,7 +85,9 @@ LogicalResult AttendOp::verify() {
   if (failed(verifyKvOf(*this, getKvOf(), q)) || // attend_c7
       failed(verifyOrder(*this, getOrder(), q))) // attend_c8
     return failure();
-  return isScalar(getLoc(), "offset", getOffset()); // attend_c6
+  if (getOffset() && tensorOf(getOffset()).getNumElements() == 1) // attend_c6
+    return success();
+  return isScalar(getLoc(), "offset", getOffset());
 }
 
 LogicalResult AttendGradQueryOp::verify() {
@@ -192,12 +194,21 @@ LogicalResult MixOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc
   return success();
 }
 
-/// One window and, where they are given, one value head for each of `heads`.
+/// Whether a mix's `windows` are followed by the first places of its heads.
+static bool hasFirstPlaces(Value windows, Value a) {
+  return tensorOf(windows).getNumElements() != tensorOf(a).getDimSize(0);
+}
+
+/// One window and, where they are given, one value head for each of `heads`; windows may be
+/// followed by as many numbers of first places.
 static LogicalResult verifyPerHead(Operation *op, Value windows, Value kvOf, int64_t heads) {
-  for (Value list : {windows, kvOf})
-    if (list && (tensorOf(list).getRank() != 1 || !sameSize(tensorOf(list).getDimSize(0), heads)))
+  for (Value list : {windows, kvOf}) {
+    bool twice = list && list == windows && tensorOf(list).getRank() == 1 &&
+                 sameSize(tensorOf(list).getDimSize(0), 2 * heads);
+    if (list && !twice && (tensorOf(list).getRank() != 1 || !sameSize(tensorOf(list).getDimSize(0), heads)))
       return op->emitOpError("expects one number for each of ")
              << heads << " heads, but got " << list.getType();
+  }
   return success();
 }
 
@@ -252,13 +263,13 @@ LogicalResult MixTableOp::verify() {
   for (Value result : {getWeights(), getInverses(), getLse()})
     if (failed(sameType(getLoc(), "a result by place", result.getType(), a))) // mix_table_c2
       return failure();
-  constexpr int64_t kCells = kCore * kCore;
+  const int64_t cells = kCore * kCore * (hasFirstPlaces(getWindows(), getA()) ? 2 : 1);
   for (Value result : {getAhead(), getBack()}) {
     RankedTensorType type = tensorOf(result);
     if (type.getRank() != 2 || !sameSize(type.getDimSize(0), a.getDimSize(0)) ||
-        !sameSize(type.getDimSize(1), kCells * coresOf(a.getDimSize(1)))) // mix_table_c4
+        !sameSize(type.getDimSize(1), cells * coresOf(a.getDimSize(1)))) // mix_table_c4
       return emitOpError("expects tables of ")
-             << a.getDimSize(0) << " heads x " << kCells * coresOf(a.getDimSize(1)) << " numbers, but got "
+             << a.getDimSize(0) << " heads x " << cells * coresOf(a.getDimSize(1)) << " numbers, but got "
              << type;
   }
   return verifyPerHead(*this, getWindows(), Value(), a.getDimSize(0)); // mix_table_c3
@@ -285,10 +296,11 @@ LogicalResult MixProductOp::verify() {
   if (x.getRank() != 4 || starts.getRank() != 2 ||
       x.getShape().take_front(2) != starts.getShape()) // mix_product_c1
     return emitOpError("expects x of batch, pos, heads, channel, but got ") << x << " and " << starts;
-  constexpr int64_t kCells = MixTableOp::kCore * MixTableOp::kCore;
   int64_t heads = x.getDimSize(2);
+  const int64_t cells =
+      MixTableOp::kCore * MixTableOp::kCore * (tensorOf(getWindows()).getNumElements() == 2 * heads ? 2 : 1);
   if (table.getRank() != 2 || table.getDimSize(0) != heads ||
-      table.getDimSize(1) < kCells * MixTableOp::coresOf(x.getDimSize(1))) // mix_product_c2
+      table.getDimSize(1) < cells * MixTableOp::coresOf(x.getDimSize(1))) // mix_product_c2
     return emitOpError("expects a table of ")
            << heads << " heads and " << x.getDimSize(1) << " places, but got " << table;
   if (scale.getRank() != 2 || scale.getDimSize(0) != heads ||

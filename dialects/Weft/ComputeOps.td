@@ -448,22 +448,25 @@ def Weft_MixOp : Weft_Inferred<"mix", [AttrSizedOperandSegments, DeclareOpInterf
   let summary = "attention of frozen heads: a fixed pattern in place of scores and softmax";
   let description = [{
     Query i of head h, at place g = offset + i, with s = doc_start[i], mixes the
-    values at max(s, g - windows[h] + 1) <= j <= g:
+    values at s <= j <= g with g - j < windows[h] or j - s < first[h]:
 
     ```
     P[j]   = exp(a[h, j - s] + r[h, g - j] - lse),  lse = log sum_j exp(a[h, j - s] + r[h, g - j])
     out[i] = sum_j P[j] v[j, kv(h)]
     ```
 
-    v: [batch, keys, kv..., channel]; a and r: [heads, T], of the key's place in
-    its document and of the distance. Each head has the value head of its number,
+    first[h] is windows[heads + h] where `windows` has two numbers a head, else 0:
+    places of a document's beginning that stay in sight. v: [batch, keys, kv...,
+    channel]; a and r: [heads, T], of the key's place in its document and of the
+    distance. Each head has the value head of its number,
     or kv_of[h]. Source: arXiv:2609.34650, section 3.2 (compact patterns).
 
     Constraints: v has `batch`, keys, heads and a channel (C1); a and r have one
     type of two axes (C2), and as many places as v has keys (C3); there are as
-    many windows as heads (C4); doc_start is int over `batch` and `pos` (C5); v
-    has as many heads as a, or there is one `kv_of` a head (C6); with `offset`,
-    one integer, there is one query a row (C7).
+    many windows as heads, or twice as many numbers, the second half multiples of
+    64 (C4); doc_start is int over `batch` and `pos` (C5); v has as many heads as
+    a, or there is one `kv_of` a head (C6); with `offset`, one integer, there is
+    one query a row (C7).
   }];
   let arguments = (ins Weft_Float:$v, Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows, Weft_Int:$doc_start,
                    Optional<Weft_Int>:$offset, Optional<Weft_Int>:$kv_of);
@@ -479,7 +482,7 @@ def Weft_MixGradValueOp : Weft_PureOp<"mix_grad_value"> {
   let description = [{
     P as in mix, which gives `lse`. Constraints: `lse` is `dout` without its
     channel (C1); `dv` is a value of a mix whose result has the type of `dout`
-    (C2); there are as many windows as heads (C3).
+    (C2); `windows` is as in mix (C3).
   }];
   let arguments = (ins Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows, Weft_Int:$doc_start, Weft_Float:$lse,
                    Weft_Float:$dout, Optional<Weft_Int>:$kv_of);
@@ -497,7 +500,7 @@ def Weft_MixGradPatternOp : Weft_PureOp<"mix_grad_pattern"> {
     da[c] = sum of dl[i, j] over the keys with j - s = c; dr[d] = sum over i - j =
     d. Rows and documents are summed in their order. Constraints: `dout` has the
     type of `out` (C1); `lse` is `out` without its channel (C2); `da` has the type
-    of `a` and `dr` that of `r` (C3); there are as many windows as heads (C4).
+    of `a` and `dr` that of `r` (C3); `windows` is as in mix (C4).
   }];
   let arguments = (ins Weft_Float:$v, Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows, Weft_Int:$doc_start,
                    Weft_Float:$out, Weft_Float:$lse, Weft_Float:$dout, Optional<Weft_Int>:$kv_of);
@@ -565,6 +568,9 @@ def Weft_MixTableOp : Weft_PureOp<"mix_table"> {
     lse[i]      = log Z[i] + A + R
     ```
 
+    Where `windows` has two numbers a head (see mix), F[d] is the same for
+    w <= d < T, else 0, and Z[i] has F[i - j] weights[j] of j < first[h] as well.
+
     With N = 8 ceil(T / 64) + 63, number 64 x + 8 i + k of a head (0 <= i, k < 8)
     is, for n = 8 x + i + k,
 
@@ -574,12 +580,13 @@ def Weft_MixTableOp : Weft_PureOp<"mix_table"> {
 
     so 8 x 8 numbers are a tile of a matrix that depends on row + column alone
     (the pattern from its last row up), and any 39 tiles that follow one another
-    hold all of 256 x 64. Kernels for the GPU alone use them. Source:
+    hold all of 256 x 64. Behind a head's tiles of E come as many of F, where
+    there is an F. Kernels for the GPU alone use them. Source:
     arXiv:2609.34650, section 3.2; the overlapping tiles are Weft's.
 
     Constraints: a and r have one type of two axes (C1) and so have weights,
-    inverses and lse (C2); there are as many windows as heads (C3); `ahead` and
-    `back` are [heads, 64 N] (C4).
+    inverses and lse (C2); `windows` is as in mix (C3); `ahead` and `back` are
+    [heads, 64 N], with F [heads, 128 N] (C4).
   }];
   let arguments = (ins Weft_Float:$a, Weft_Float:$r, Weft_Int:$windows);
   let results = (outs Weft_Float:$ahead, Weft_Float:$back, Weft_Float:$weights, Weft_Float:$inverses,
@@ -615,7 +622,8 @@ def Weft_MixScaleOp : Weft_PureOp<"mix_scale"> {
 def Weft_MixProductOp : Weft_PureOp<"mix_product", [AttrSizedOperandSegments]> {
   let summary = "the products of fixed patterns, as tiles that mix_table made";
   let description = [{
-    With E of mix_table, s = doc_start[b, i] and w = windows[h]:
+    With E of mix_table, s = doc_start[b, i] and w = windows[h]; with two numbers a
+    head (see mix) both sums also have F[h, i - j] where j - s < first[h]:
 
     ```
     y[b, i, h, c]    = scale[h, i - s] sum over max(s, i - w + 1) <= j <= i of E[h, i - j] x[b, j, h, c]
@@ -628,8 +636,8 @@ def Weft_MixProductOp : Weft_PureOp<"mix_product", [AttrSizedOperandSegments]> {
     A head has the result's head of its number, or with `back` kv_of[h]. Heads are
     summed in their order. Constraints: x has `batch`, `pos`, heads and a channel
     (C1); `table` is `ahead`, with `back` `back`, of a mix_table of these heads and
-    at least as many places (C2); scale is [heads, T] (C3); there are as many
-    windows as heads (C4); y is x with other heads, there with `back` and `kv_of`
+    at least as many places (C2); scale is [heads, T] (C3); `windows` is as in mix
+    and mix_table (C4); y is x with other heads, there with `back` and `kv_of`
     alone (C5); `lse`, like scale, and `row_lse`, [batch, pos, heads], come
     together and not with `back` (C6).
   }];

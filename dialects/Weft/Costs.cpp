@@ -202,10 +202,16 @@ static double mixPairs(Value out, int64_t keys, Value windows) {
   auto constant = windows.getDefiningOp<IntegersOp>();
   auto queries = static_cast<double>(type.getDimSize(1)), places = static_cast<double>(keys);
   double pairs = 0;
-  for (int64_t head = 0; head < type.getDimSize(2); ++head)
-    pairs += pairsOf(queries, places,
-                     constant ? std::min<double>(constant.getValues()[static_cast<size_t>(head)], places)
-                              : places);
+  auto heads = static_cast<size_t>(type.getDimSize(2));
+  for (size_t head = 0; head < heads; ++head) {
+    double window = constant ? std::min<double>(constant.getValues()[head], places) : places;
+    pairs += pairsOf(queries, places, window);
+    // First places that the window leaves behind.
+    double behind = places - window;
+    if (constant && constant.getValues().size() > heads && behind > 0)
+      pairs += pairsOf(std::min(queries, behind), behind,
+                       std::min<double>(constant.getValues()[heads + head], behind));
+  }
   return static_cast<double>(type.getDimSize(0)) * pairs;
 }
 

@@ -26,7 +26,8 @@ public:
   void item(Value number);
 
 private:
-  void keyBlock(Value key, Value end);
+  void keyBlock(Value key, Value end, bool far);
+  void firstKeys();
   void fillTile(Value key, Value keys, bool masked);
   void finish();
 
@@ -66,13 +67,17 @@ void MixEmitter::fillTile(Value key, Value keys, bool masked) {
     e.store(sum[static_cast<size_t>(lane / e.width)], total, e.number(lane));
 }
 
-void MixEmitter::keyBlock(Value key, Value end) {
+/// `far`: of the pairs behind the window, those of a document's first places.
+void MixEmitter::keyBlock(Value key, Value end, bool far) {
   Value keys = e.mini(e.subi(end, key), e.number(shape.rows));
   bool one = op.getOffset() != nullptr;
   emitKeyWeights(e, weights, places, shape.patternOf(e, shape.a, head), starts, one, key, keys, shape.rows);
   Value nearest = e.addi(e.subi(e.addi(place, offset), key), -(shape.rows - 1));
-  emitDiagonals(e, slice, shape.patternOf(e, shape.r, head), nearest, e.mini(window, e.number(shape.places)),
-                shape.diagonals());
+  Value all = e.number(shape.places), limit = e.mini(window, all);
+  emitDiagonals(e, slice, shape.patternOf(e, shape.r, head), nearest, far ? all : limit, shape.diagonals(),
+                far ? limit : Value());
+  if (far)
+    emitFirstWeights(e, weights, places, shape.firstPlaces(e, head), shape.rows);
   Value lastStart = e.loadIndex(starts, e.addi(e.addi(place, count), -1));
   e.choose(
       e.compare(Predicate::sle, lastStart, key), [&] { fillTile(key, keys, false); },
@@ -80,6 +85,15 @@ void MixEmitter::keyBlock(Value key, Value end) {
   Strided v = shape.valueRows(e, body.argument(op.getV()), row, key, kv);
   std::swap(v.rows, v.columns);
   emitTileProduct(e, {v, tile, sums, {}, e.number(shape.channel), keys, lanes, true});
+}
+
+/// Keys before the window that stay in sight as a document's first.
+void MixEmitter::firstKeys() {
+  Value last = e.addi(e.addi(place, count), -1), from = e.loadIndex(starts, place);
+  Value first = shape.firstPlaces(e, head), behind = e.subi(e.addi(e.addi(last, offset), 1), window);
+  Value to = e.mini(e.addi(e.loadIndex(starts, last), first), behind);
+  e.when(e.compare(Predicate::sgt, first, e.number(0)),
+         [&] { e.loop(from, to, shape.rows, [&](Value key) { keyBlock(key, to, true); }); });
 }
 
 void MixEmitter::finish() {
@@ -109,7 +123,9 @@ void MixEmitter::item(Value number) {
   Value own = e.addi(place, offset);
   Value from = e.maxi(e.addi(e.subi(own, window), 1), e.loadIndex(starts, place));
   Value to = e.mini(e.addi(own, count), e.number(shape.keys));
-  e.loop(e.maxi(from, e.number(0)), to, shape.rows, [&](Value key) { keyBlock(key, to); });
+  if (shape.twoRanges)
+    firstKeys();
+  e.loop(e.maxi(from, e.number(0)), to, shape.rows, [&](Value key) { keyBlock(key, to, false); });
   finish();
 }
 

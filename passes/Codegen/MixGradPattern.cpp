@@ -27,7 +27,8 @@ public:
 private:
   void queryBlock(Value query);
   void readRows();
-  void keyBlock(Value key, Value end);
+  void keyBlock(Value key, Value end, bool far);
+  void firstKeys();
   void addSlopes(Value key, Value keys);
 
   MixGradPatternOp op;
@@ -79,12 +80,16 @@ void MixGradPatternEmitter::addSlopes(Value key, Value keys) {
   });
 }
 
-void MixGradPatternEmitter::keyBlock(Value key, Value end) {
+/// `far`: of the pairs behind the window, those of a document's first places.
+void MixGradPatternEmitter::keyBlock(Value key, Value end, bool far) {
   Value keys = e.mini(e.subi(end, key), e.number(shape.rows));
-  Value limit = e.mini(window, e.number(shape.places));
+  Value all = e.number(shape.places), bound = e.mini(window, all), limit = far ? all : bound;
   Value nearest = e.addi(e.subi(place, key), -(shape.rows - 1));
   emitKeyWeights(e, weights, places, shape.patternOf(e, shape.a, head), starts, false, key, keys, shape.rows);
-  emitDiagonals(e, slice, shape.patternOf(e, shape.r, head), nearest, limit, shape.diagonals());
+  emitDiagonals(e, slice, shape.patternOf(e, shape.r, head), nearest, limit, shape.diagonals(),
+                far ? bound : Value());
+  if (far)
+    emitFirstWeights(e, weights, places, shape.firstPlaces(e, head), shape.rows);
   e.zero(slopes, shape.diagonals());
   Strided v = shape.valueRows(e, body.argument(op.getV()), row, key, kv);
   emitTileProduct(e, {v, dout, tile, {}, keys, e.number(shape.channel), lanes, false});
@@ -97,13 +102,24 @@ void MixGradPatternEmitter::keyBlock(Value key, Value end) {
   });
 }
 
+/// Keys before the window that stay in sight as a document's first.
+void MixGradPatternEmitter::firstKeys() {
+  Value end = e.addi(place, count), first = shape.firstPlaces(e, head);
+  Value to = e.mini(e.addi(e.loadIndex(starts, e.addi(end, -1)), first), e.subi(end, window));
+  e.when(e.compare(Predicate::sgt, first, e.number(0)), [&] {
+    e.loop(e.loadIndex(starts, place), to, shape.rows, [&](Value key) { keyBlock(key, to, true); });
+  });
+}
+
 void MixGradPatternEmitter::queryBlock(Value query) {
   place = query;
   count = e.mini(e.subi(e.number(shape.queries), place), e.number(lanes));
   readRows();
   Value from = e.maxi(e.addi(e.subi(place, window), 1), e.loadIndex(starts, place));
   Value to = e.addi(place, count);
-  e.loop(e.maxi(from, e.number(0)), to, shape.rows, [&](Value key) { keyBlock(key, to); });
+  e.loop(e.maxi(from, e.number(0)), to, shape.rows, [&](Value key) { keyBlock(key, to, false); });
+  if (shape.twoRanges)
+    firstKeys();
 }
 
 void MixGradPatternEmitter::item(Value number) {

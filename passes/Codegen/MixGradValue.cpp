@@ -26,7 +26,8 @@ public:
 
 private:
   void ofHead(Value reader);
-  void queryBlock(Value query, Value end);
+  void queryBlock(Value query, Value end, bool far);
+  void laterQueries(Value lastKey);
   void fillTile(Value query, Value queries, bool masked);
 
   MixGradValueOp op;
@@ -62,12 +63,14 @@ void MixGradValueEmitter::fillTile(Value query, Value queries, bool masked) {
   });
 }
 
-void MixGradValueEmitter::queryBlock(Value query, Value end) {
+/// `far`: of the pairs behind the window; weights of other than first places are 0 there.
+void MixGradValueEmitter::queryBlock(Value query, Value end, bool far) {
   Value queries = e.mini(e.subi(end, query), e.number(shape.rows));
   // Distance of query q and key lane: (query - place) + q - lane.
   Value apart = e.subi(query, place);
-  emitDiagonals(e, ahead, shape.patternOf(e, shape.r, head), e.addi(apart, -lanes),
-                e.mini(window, e.number(shape.places)), shape.diagonals());
+  Value all = e.number(shape.places), limit = e.mini(window, all);
+  emitDiagonals(e, ahead, shape.patternOf(e, shape.r, head), e.addi(apart, -lanes), far ? all : limit,
+                shape.diagonals(), far ? limit : Value());
   // slice[m] is the distance apart + rows - 1 - m.
   int64_t top = lanes + shape.rows - 1;
   e.loop(e.number(0), e.number(top), 1,
@@ -91,7 +94,26 @@ void MixGradValueEmitter::ofHead(Value reader) {
   Value end = e.mini(e.addi(lastKey, window), e.number(shape.queries));
   e.loop(place, end, shape.rows, [&](Value query) {
     // Later documents see nothing of this block.
-    e.when(e.compare(Predicate::sle, e.loadIndex(starts, query), lastKey), [&] { queryBlock(query, end); });
+    e.when(e.compare(Predicate::sle, e.loadIndex(starts, query), lastKey),
+           [&] { queryBlock(query, end, false); });
+  });
+  if (shape.twoRanges)
+    laterQueries(lastKey);
+}
+
+/// Queries behind the window that see keys of the block as their document's first.
+void MixGradValueEmitter::laterQueries(Value lastKey) {
+  Value first = shape.firstPlaces(e, head), end = e.number(shape.queries);
+  Value begins = e.compare(Predicate::sgt, e.loadIndex(starts, lastKey), place);
+  Value early = e.compare(Predicate::slt, e.loadIndex(places, e.number(0)), first);
+  Value there =
+      e.both(e.compare(Predicate::sgt, first, e.number(0)), arith::OrIOp::create(e.b, e.loc, begins, early));
+  e.when(there, [&] {
+    emitFirstWeights(e, weights, places, first, lanes);
+    e.loop(e.addi(place, window), end, shape.rows, [&](Value query) {
+      e.when(e.compare(Predicate::sle, e.loadIndex(starts, query), lastKey),
+             [&] { queryBlock(query, end, true); });
+    });
   });
 }
 

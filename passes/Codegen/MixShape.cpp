@@ -47,13 +47,16 @@ Value MixShape::patternOf(Emitter &e, Value base, Value head) const {
   return e.at(base, e.muli(head, places));
 }
 
-void emitDiagonals(Emitter &e, Value slice, Value r, Value first, Value limit, int64_t count) {
+void emitDiagonals(Emitter &e, Value slice, Value r, Value first, Value limit, int64_t count, Value least) {
   e.loop(e.number(0), e.number(count), e.width, [&](Value m) {
     Value from = e.addi(first, m);
     // first + lane >= 0 and < limit, in i32.
     Value own = e.addi(e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32, from)), e.iota(e.i32));
     Value bound = e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32, limit));
     Value there = e.compare(Predicate::ult, own, bound);
+    if (least)
+      there = e.both(
+          there, e.compare(Predicate::sge, own, e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32, least))));
     Value power = emitExp(e, e.loadLanes(r, from, {there}));
     e.store(e.select(there, power, e.constant(e.floats, 0)), slice, m);
   });
@@ -70,6 +73,14 @@ void emitKeyWeights(Emitter &e, Value weights, Value places, Value a, Value star
   e.loop(e.number(0), e.number(count), e.width, [&](Value k) {
     Value power = emitExp(e, e.load(e.floats, weights, k));
     e.store(e.select(e.firstOf(e.subi(valid, k)).mask, power, e.constant(e.floats, 0)), weights, k);
+  });
+}
+
+void emitFirstWeights(Emitter &e, Value weights, Value places, Value first, int64_t count) {
+  e.loop(e.number(0), e.number(count), e.width, [&](Value k) {
+    Value bound = e.splat(arith::TruncIOp::create(e.b, e.loc, e.i32, first));
+    Value there = e.compare(Predicate::slt, e.load(e.ints, places, k), bound);
+    e.store(e.select(there, e.load(e.floats, weights, k), e.constant(e.floats, 0)), weights, k);
   });
 }
 

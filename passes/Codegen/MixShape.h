@@ -17,7 +17,8 @@ namespace weft {
 /// channel], patterns [heads, places], results [batch, queries, heads, channel].
 struct MixShape {
   int64_t batch, queries, keys, heads, kvHeads, channel, places;
-  int64_t lanes, rows; // of a tile: a multiple of any vector width, and keyBlock or queryBlock
+  int64_t lanes, rows;    // of a tile: a multiple of any vector width, and keyBlock or queryBlock
+  bool twoRanges = false; // `windows` has first places, too
   mlir::Value a, r, windows, starts, kvTable, offset;
 
   /// Of the op's types alone.
@@ -27,6 +28,7 @@ struct MixShape {
     a = body.argument(op.getA());
     r = body.argument(op.getR());
     windows = body.argument(op.getWindows());
+    twoRanges = mlir::cast<mlir::RankedTensorType>(op.getWindows().getType()).getDimSize(0) != heads;
     starts = body.argument(op.getDocStart());
     kvTable = op.getKvOf() ? body.argument(op.getKvOf()) : mlir::Value();
   }
@@ -36,6 +38,10 @@ struct MixShape {
   int64_t diagonals() const { return lanes + rows; }
 
   mlir::Value kvOf(Emitter &e, mlir::Value head) const;
+  /// Places of a document's beginning that `head` sees beyond its window; with twoRanges alone.
+  mlir::Value firstPlaces(Emitter &e, mlir::Value head) const {
+    return e.loadIndex(windows, e.addi(head, heads));
+  }
   /// Row, head (one of `count`) and first place of item `number`, the last block first: those
   /// of queries see most.
   struct Item {
@@ -52,15 +58,19 @@ struct MixShape {
 };
 
 /// slice[m] = exp(r[first + m]) for m < count (a multiple of the width), 0 at
-/// distances below 0 or from `limit` on. `r` is the head's.
+/// distances below 0, below `least` where it is given, or from `limit` on. `r` is
+/// the head's.
 void emitDiagonals(Emitter &e, mlir::Value slice, mlir::Value r, mlir::Value first, mlir::Value limit,
-                   int64_t count);
+                   int64_t count, mlir::Value least = {});
 
 /// places[k] = place in its document of key `key` + k, weights[k] = exp(a of it),
 /// for k < valid; weights up to `count` are 0 behind. `starts` are the row's
 /// document starts by place, or (`one`) that of its only query.
 void emitKeyWeights(Emitter &e, mlir::Value weights, mlir::Value places, mlir::Value a, mlir::Value starts,
                     bool one, mlir::Value key, mlir::Value valid, int64_t count);
+
+/// Takes the weights of keys away whose place in their document is `first` or later.
+void emitFirstWeights(Emitter &e, mlir::Value weights, mlir::Value places, mlir::Value first, int64_t count);
 
 /// to[i] = exp(-lse(i)) for i < valid, 0 up to `count`.
 void emitInverses(Emitter &e, mlir::Value to, const Strided &lse, mlir::Value valid, int64_t count);

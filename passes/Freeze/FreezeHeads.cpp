@@ -193,11 +193,14 @@ Value Site::patternOf(const FrozenHeads &frozen, const std::string &state, Array
 
 Piece Site::mixOf(const FrozenHeads &frozen, ArrayRef<size_t> members, Value v, const Heads &kvHeads) {
   Heads heads;
-  SmallVector<int32_t> windows;
+  SmallVector<int32_t> windows, firstPlaces;
   for (size_t member : members) {
     heads.push_back(frozen.heads[member]);
     windows.push_back(frozen.windows[member]);
+    firstPlaces.push_back(frozen.firstPlaces.empty() ? 0 : frozen.firstPlaces[member]);
   }
+  if (llvm::any_of(firstPlaces, [](int32_t places) { return places > 0; }))
+    windows.append(firstPlaces);
   builder.setInsertionPoint(attend);
   if (frozen.dense) {
     Value p = patternOf(frozen, wholePatternName(name), members);

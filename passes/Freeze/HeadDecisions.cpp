@@ -25,6 +25,8 @@ void setHeadDecisions(ModuleOp module, const HeadDecisions &decisions) {
       fields.set("length", builder.getI64IntegerAttr(heads.length));
     if (heads.dense)
       fields.set("dense", builder.getBoolAttr(true));
+    if (llvm::any_of(heads.firstPlaces, [](int32_t places) { return places > 0; }))
+      fields.set("first_places", builder.getDenseI32ArrayAttr(heads.firstPlaces));
     frozen.set(site, fields.getDictionary(module.getContext()));
   }
   for (const auto &[site, heads] : decisions.pruned)
@@ -35,6 +37,9 @@ void setHeadDecisions(ModuleOp module, const HeadDecisions &decisions) {
   if (!pruned.empty())
     module->setAttr("weft.pruned", pruned.getDictionary(module.getContext()));
 }
+
+/// First places are whole blocks of the kernels' tiles.
+constexpr int32_t kGrain = 64;
 
 static FailureOr<FrozenHeads> readFrozen(ModuleOp module, NamedAttribute entry) {
   auto fields = dyn_cast<DictionaryAttr>(entry.getValue());
@@ -51,11 +56,19 @@ static FailureOr<FrozenHeads> readFrozen(ModuleOp module, NamedAttribute entry) 
   if (dense && dense.getValue() && trained.getValue())
     return module.emitError() << "weft.frozen holds dense and trained patterns for '"
                               << entry.getName().getValue() << "': expected one of the two";
+  auto first = fields.getAs<DenseI32ArrayAttr>("first_places");
+  auto isGood = [](int32_t places) { return places >= 0 && places % kGrain == 0; };
+  if (first && (first.size() != heads.size() || !llvm::all_of(first.asArrayRef(), isGood)))
+    return module.emitError() << "weft.frozen holds first_places = " << first << " for '"
+                              << entry.getName().getValue() << "': expected a multiple of " << kGrain
+                              << " for each of its " << heads.size() << " heads";
+  ArrayRef<int32_t> places = first ? first.asArrayRef() : ArrayRef<int32_t>();
   return FrozenHeads{{heads.asArrayRef().begin(), heads.asArrayRef().end()},
                      {windows.asArrayRef().begin(), windows.asArrayRef().end()},
                      trained.getValue(),
                      length ? length.getInt() : 0,
-                     dense && dense.getValue()};
+                     dense && dense.getValue(),
+                     {places.begin(), places.end()}};
 }
 
 FailureOr<HeadDecisions> readHeadDecisions(ModuleOp module) {

@@ -20,11 +20,12 @@ namespace weft {
 /// Their state is `pattern/SITE/a` and `pattern/SITE/r`, one row a head in the
 /// order of `heads`; dense ones (appendix C.2) have one square a head, `pattern/SITE/p`.
 struct FrozenHeads {
-  std::vector<int64_t> heads;   // increasing
-  std::vector<int32_t> windows; // one a head; no bound: 2147483647
-  bool trained = false;         // patterns are parameters
-  int64_t length = 0;           // T: places of a pattern; 0: the program's positions
-  bool dense = false;           // never trained
+  std::vector<int64_t> heads;       // increasing
+  std::vector<int32_t> windows;     // one a head; no bound: 2147483647
+  bool trained = false;             // patterns are parameters
+  int64_t length = 0;               // T: places of a pattern; 0: the program's positions
+  bool dense = false;               // never trained
+  std::vector<int32_t> firstPlaces; // places in sight behind the window, one a head; none at all: none of any
 };
 
 struct HeadDecisions {

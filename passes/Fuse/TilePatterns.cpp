@@ -39,10 +39,11 @@ private:
   /// Equal ones become one by common subexpression elimination.
   template <typename Op> MixTableOp tableOf(OpBuilder &builder, Op op) {
     RankedTensorType a = tensor(op.getA());
-    constexpr int64_t kCells = MixTableOp::kCore * MixTableOp::kCore;
+    int64_t tables = tensor(op.getWindows()).getDimSize(0) / a.getDimSize(0);
+    int64_t cells = MixTableOp::kCore * MixTableOp::kCore * tables;
     RankedTensorType table =
         namedTensor({axesOf(a)[0], builder.getStringAttr("cell")},
-                    {a.getDimSize(0), kCells * MixTableOp::coresOf(a.getDimSize(1))}, a.getElementType());
+                    {a.getDimSize(0), cells * MixTableOp::coresOf(a.getDimSize(1))}, a.getElementType());
     return MixTableOp::create(builder, op.getLoc(), table, table, a, a, a, op.getA(), op.getR(),
                               op.getWindows());
   }

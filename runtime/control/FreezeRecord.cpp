@@ -1,6 +1,8 @@
 //===- FreezeRecord.cpp - What freezing and pruning decided ---------------===//
 #include "runtime/control/FreezeRecord.h"
 
+#include "runtime/control/Pattern.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,17 @@ absl::Status readNumbers(const Json &object, const char *key, std::vector<int64_
   return absl::OkStatus();
 }
 
+/// A yes or no that older records lack: then it is no.
+absl::Status readFlag(const Json &object, const char *key, bool &into) {
+  auto found = object.find(key);
+  if (found == object.end())
+    return absl::OkStatus();
+  if (!found->is_boolean())
+    return absl::DataLossError(absl::StrCat(kWhat, ": '", key, "': expected true or false"));
+  into = found->get<bool>();
+  return absl::OkStatus();
+}
+
 absl::Status readFrozen(const Json &sites, FreezeRecord &record) {
   for (const auto &[site, fields] : sites.items()) {
     FrozenHeads frozen;
@@ -37,8 +50,21 @@ absl::Status readFrozen(const Json &sites, FreezeRecord &record) {
         frozen.heads.size() != frozen.windows.size() || std::ranges::min(frozen.windows) < 1)
       return absl::DataLossError(absl::StrCat(kWhat, ": frozen heads of '", site,
                                               "': expected rising numbers and a window of at least 1 each"));
-    frozen.trained = fields.value("trained", false);
-    frozen.dense = fields.value("dense", false);
+    frozen.firstPlaces.assign(frozen.heads.size(), 0); // what older records mean
+    if (fields.contains("first_places")) {
+      frozen.firstPlaces.clear();
+      if (absl::Status status = readNumbers(fields, "first_places", frozen.firstPlaces); !status.ok())
+        return status;
+    }
+    const auto isGood = [](int64_t places) { return places >= 0 && places % kPlacesGrain == 0; };
+    if (frozen.firstPlaces.size() != frozen.heads.size() || !std::ranges::all_of(frozen.firstPlaces, isGood))
+      return absl::DataLossError(absl::StrCat(kWhat, ": 'first_places' of '", site,
+                                              "': expected a multiple of ", kPlacesGrain, " for each of its ",
+                                              frozen.heads.size(), " heads"));
+    if (absl::Status status = readFlag(fields, "trained", frozen.trained); !status.ok())
+      return status;
+    if (absl::Status status = readFlag(fields, "dense", frozen.dense); !status.ok())
+      return status;
     record.frozen[site] = std::move(frozen);
   }
   return absl::OkStatus();
@@ -58,7 +84,8 @@ absl::Status readStatement(const Json &fields, FreezeProgress &progress) {
   progress.tried = *tried;
   progress.due = *due;
   progress.spent = *spent;
-  progress.done = fields.value("done", false);
+  if (absl::Status status = readFlag(fields, "done", progress.done); !status.ok())
+    return status;
   progress.trigger = fields.value("trigger", Json());
   for (const Json &head : fields.value("planned", Json::array())) {
     absl::StatusOr<std::string> site = stringOf(head, "site", kWhat);
@@ -66,6 +93,19 @@ absl::Status readStatement(const Json &fields, FreezeProgress &progress) {
     if (!site.ok() || !number.ok())
       return site.ok() ? number.status() : site.status();
     progress.planned.push_back({layerOf(*site), *site, *number});
+  }
+  return absl::OkStatus();
+}
+
+/// Reports as runs wrote them: objects, with their statement and their heads.
+absl::Status checkEvents(const Json &events) {
+  for (const Json &event : events) {
+    const bool good = events.is_array() && event.is_object() &&
+                      (!event.contains("statement") || event["statement"].is_string()) &&
+                      (!event.contains("heads") || event["heads"].is_array());
+    if (!good)
+      return absl::DataLossError(
+          absl::StrCat(kWhat, ": 'events': expected objects with a word `statement` and a list `heads`"));
   }
   return absl::OkStatus();
 }
@@ -115,11 +155,14 @@ std::vector<int64_t> FreezeRecord::liveHeads(const std::string &site, int64_t he
 
 Json toJson(const FreezeRecord &record) {
   Json frozen = Json::object(), statements = Json::object();
-  for (const auto &[site, heads] : record.frozen)
+  for (const auto &[site, heads] : record.frozen) {
     frozen[site] = {{"heads", heads.heads},
                     {"windows", heads.windows},
                     {"trained", heads.trained},
                     {"dense", heads.dense}};
+    if (!heads.firstPlaces.empty())
+      frozen[site]["first_places"] = heads.firstPlaces;
+  }
   for (const auto &[name, progress] : record.statements) {
     Json planned = Json::array();
     for (const NamedHead &head : progress.planned)
@@ -155,6 +198,8 @@ absl::StatusOr<FreezeRecord> readFreezeRecord(const Json &decisions) {
   for (const auto &[name, fields] : json["statements"].items())
     if (absl::Status status = readStatement(fields, record.statements[name]); !status.ok())
       return status;
+  if (absl::Status status = checkEvents(json["events"]); !status.ok())
+    return status;
   record.events = json["events"];
   return record;
 }

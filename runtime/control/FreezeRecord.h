@@ -16,7 +16,8 @@ namespace weft::rt {
 /// Heads of a site that are frozen, ascending; rows of its pattern tables follow them.
 struct FrozenHeads {
   std::vector<int64_t> heads;
-  std::vector<int64_t> windows; // one a head; kNoWindow without a bound
+  std::vector<int64_t> windows;     // one a head; kNoWindow without a bound
+  std::vector<int64_t> firstPlaces; // one a head: places that stay in sight behind the window
   bool trained = false;
   bool dense = false; // a number a pair (WholePattern.h): the table is `pattern/SITE/p`
 };

@@ -210,6 +210,15 @@ PatternFit fitPattern(const PatternMoments &moments, const PatternFitOptions &op
 std::vector<double> patternLogSums(const Pattern &pattern) {
   std::vector<double> sums = rowSums(powersOf(pattern.a, pattern.length()),
                                      powersOf(pattern.r, std::min(pattern.window, pattern.length())));
+  if (pattern.firstPlaces > 0) {
+    // First places alone, at distances from the window on.
+    std::vector<double> a = powersOf(pattern.a, pattern.length()), r = powersOf(pattern.r, pattern.length());
+    std::fill(a.begin() + std::min(pattern.firstPlaces, pattern.length()), a.end(), 0.0);
+    std::fill(r.begin(), r.begin() + std::min(pattern.window, pattern.length()), 0.0);
+    const std::vector<double> behind = rowSums(std::move(a), r);
+    for (size_t i = 0; i < sums.size(); ++i)
+      sums[i] += behind[i];
+  }
   for (double &sum : sums)
     sum = std::log(sum);
   return sums;
@@ -232,9 +241,12 @@ double patternKl(const PatternMoments &moments, const Pattern &pattern) {
 std::vector<double> patternRow(const Pattern &pattern, int64_t row) {
   std::vector<double> values;
   double z = 0;
-  for (int64_t j = std::max<int64_t>(0, row - pattern.window + 1); j <= row; ++j) {
-    values.push_back(std::exp(static_cast<double>(pattern.a[static_cast<size_t>(j)]) +
-                              static_cast<double>(pattern.r[static_cast<size_t>(row - j)])));
+  const int64_t oldest = std::max<int64_t>(0, row - pattern.window + 1);
+  for (int64_t j = pattern.firstPlaces > 0 ? 0 : oldest; j <= row; ++j) {
+    const bool kept = j >= oldest || j < pattern.firstPlaces;
+    values.push_back(kept ? std::exp(static_cast<double>(pattern.a[static_cast<size_t>(j)]) +
+                                     static_cast<double>(pattern.r[static_cast<size_t>(row - j)]))
+                          : 0);
     z += values.back();
   }
   for (double &value : values)
@@ -262,6 +274,46 @@ int64_t effectiveWindow(const Pattern &pattern, double negligible) {
     needed = std::max(needed, i - first + 1);
   }
   return needed >= bound ? pattern.window : needed;
+}
+
+int64_t keptPairs(int64_t length, const PatternCut &cut) {
+  int64_t pairs = 0;
+  for (int64_t i = 1; i <= length; ++i) // keys of a row
+    pairs += std::min(i, cut.window) + std::min(cut.firstPlaces, std::max<int64_t>(0, i - cut.window));
+  return pairs;
+}
+
+PatternCut cutMiddle(const Pattern &pattern, double negligible) {
+  if (pattern.window < pattern.length() || negligible <= 0)
+    return {effectiveWindow(pattern, negligible), 0};
+  const int64_t length = pattern.length(), choices = (length + kPlacesGrain - 1) / kPlacesGrain;
+  const std::vector<double> a = powersOf(pattern.a, length), r = powersOf(pattern.r, length);
+  std::vector<int64_t> needed(static_cast<size_t>(choices), 1); // window by F / kPlacesGrain
+  std::vector<double> before(static_cast<size_t>(length) + 1);  // mass of a row before a key
+  for (int64_t i = 0; i < length; ++i) {
+    for (int64_t j = 0; j <= i; ++j)
+      before[static_cast<size_t>(j) + 1] =
+          before[static_cast<size_t>(j)] + a[static_cast<size_t>(j)] * r[static_cast<size_t>(i - j)];
+    const double most = negligible * before[static_cast<size_t>(i) + 1];
+    int64_t oldest = 0; // first key behind F that stays
+    for (int64_t choice = 0; choice * kPlacesGrain <= i; ++choice) {
+      const int64_t first = choice * kPlacesGrain;
+      oldest = std::max(oldest, first);
+      while (oldest < i &&
+             before[static_cast<size_t>(oldest) + 1] - before[static_cast<size_t>(first)] <= most)
+        ++oldest;
+      auto &window = needed[static_cast<size_t>(choice)];
+      window = std::max(window, i - oldest + 1);
+    }
+  }
+  PatternCut best{std::min(needed[0], length), 0};
+  for (int64_t choice = 1; choice < choices; ++choice)
+    if (const PatternCut cut{needed[static_cast<size_t>(choice)], choice * kPlacesGrain};
+        keptPairs(length, cut) < keptPairs(length, best))
+      best = cut;
+  if (best.window >= length)
+    best.window = kNoWindow;
+  return best;
 }
 
 } // namespace weft::rt

@@ -125,6 +125,7 @@ TEST(Plan, WrittenDefaultsAreTheDefaults) {
   EXPECT_EQ(c.rounds, d.rounds);
   EXPECT_EQ(c.stop, d.stop);
   EXPECT_DOUBLE_EQ(c.negligible, d.negligible);
+  EXPECT_EQ(c.cutMiddle, d.cutMiddle);
   EXPECT_EQ(c.addressed.size(), 144u);
 }
 

@@ -189,8 +189,10 @@ def mix_parts(t, rows, queries, keys):
     start = t["doc_start"].value.astype(np.int64)[:, None, :, None]
     i = offset + np.arange(queries)[None, None, :, None]
     j = np.arange(keys)[None, None, None, :]
-    window = t["windows"].value.astype(np.int64).reshape(1, heads, 1, 1)
-    seen = (j <= i) & (j >= start) & (j > i - window)
+    ranges = np.zeros((2, heads), np.int64)  # windows, then first places where they are given
+    ranges.flat[:t["windows"].value.size] = t["windows"].value.astype(np.int64).ravel()
+    window, first = ranges.reshape(2, 1, heads, 1, 1)
+    seen = (j <= i) & (j >= start) & ((j > i - window) | (j - start < first))
     column = np.where(seen, j - start, 0)
     distance = np.where(seen, i - j, 0) + 0 * column
     head = np.arange(heads)[None, :, None, None]

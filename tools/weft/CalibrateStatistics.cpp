@@ -98,7 +98,9 @@ absl::Status Calibrator::setPatterns(const lang::HeadSite &site,
     auto found = patterns.find({site.path, live[static_cast<size_t>(head)]});
     if (found == patterns.end())
       return;
-    const rt::Pattern &pattern = found->second;
+    rt::Pattern pattern = found->second;
+    if (pattern.firstPlaces > 0) // compared as it was before its middle was cut
+      pattern.firstPlaces = 0, pattern.window = rt::kNoWindow;
     std::ranges::copy(pattern.a, a.as<float>().begin() + static_cast<std::ptrdiff_t>(from));
     for (size_t d = 0; d < places; ++d)
       r.as<float>()[from + d] = static_cast<int64_t>(d) < pattern.window ? pattern.r[d] : kNever;

@@ -52,11 +52,13 @@ private:
   void choose();
   absl::Status checkDealt() const;
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patternsOf(const std::vector<rt::NamedHead> &heads);
+  void cutPatterns(std::map<HeadName, rt::Pattern> &patterns);
   absl::Status install(const std::vector<rt::NamedHead> &heads);
   absl::Status installWhole(const std::vector<rt::NamedHead> &heads);
   std::vector<HeadName> dealt(std::vector<HeadName> heads) const;
   absl::Status measureDistances(const std::function<std::vector<double>(const HeadName &, int64_t)> &rowOf);
   int64_t windowOf(const HeadName &head) const;
+  double keptShare() const;
   rt::OrderedJson report(const std::vector<rt::NamedHead> &heads);
 
   const FreezeContext &context;
@@ -68,7 +70,7 @@ private:
   std::unique_ptr<Calibrator> calibrator;
   std::vector<rt::HeadCandidate> candidates;
   std::map<HeadName, Measured> measured;
-  std::map<HeadName, int64_t> installed; // windows
+  std::map<HeadName, rt::PatternCut> installed;
   std::map<HeadName, rt::PatternDistances> distances;
   rt::HeadChoices choices;
   std::map<std::string, rt::Tensor> given;
@@ -231,6 +233,25 @@ std::vector<HeadName> Decider::dealt(std::vector<HeadName> heads) const {
   return heads;
 }
 
+/// Leaves out what is negligible; counts the pairs that stay.
+void Decider::cutPatterns(std::map<HeadName, rt::Pattern> &patterns) {
+  std::vector<std::pair<rt::Pattern *, rt::PatternCut *>> all;
+  for (auto &[name, pattern] : patterns) {
+    pattern.window = windowOf(name);
+    all.emplace_back(&pattern, &installed[name]);
+  }
+  auto cut = [&](int64_t number) {
+    auto [pattern, found] = all[static_cast<size_t>(number)];
+    *found = rule.cutMiddle ? rt::cutMiddle(*pattern, rule.negligible)
+                            : rt::PatternCut{rt::effectiveWindow(*pattern, rule.negligible), 0};
+    pattern->window = found->window, pattern->firstPlaces = found->firstPlaces;
+  };
+  if (calibrator)
+    return calibrator->inParallel(static_cast<int64_t>(all.size()), cut);
+  for (size_t number = 0; number < all.size(); ++number)
+    cut(static_cast<int64_t>(number));
+}
+
 absl::Status Decider::install(const std::vector<rt::NamedHead> &heads) {
   if (rule.prune || rule.pattern == "zero") {
     for (const rt::NamedHead &head : heads)
@@ -246,11 +267,7 @@ absl::Status Decider::install(const std::vector<rt::NamedHead> &heads) {
   absl::StatusOr<std::map<HeadName, rt::Pattern>> patterns = patternsOf(heads);
   if (!patterns.ok())
     return patterns.status();
-  for (auto &[name, pattern] : *patterns) {
-    pattern.window = windowOf(name);
-    pattern.window = rt::effectiveWindow(pattern, rule.negligible);
-    installed[name] = pattern.window;
-  }
+  cutPatterns(*patterns);
   if (absl::Status status = addPatterns(*patterns, rule.trained, context.trained, record, given);
       !status.ok())
     return status;
@@ -315,13 +332,22 @@ absl::Status Decider::installWhole(const std::vector<rt::NamedHead> &heads) {
     }
   }
   for (auto &[name, pattern] : whole) {
-    installed[name] = windowOf(name);
-    pattern = rt::cutTo(std::move(pattern), installed[name]);
-    pattern.window = installed[name];
+    installed[name] = {windowOf(name), 0};
+    pattern = rt::cutTo(std::move(pattern), installed[name].window);
+    pattern.window = installed[name].window;
   }
   if (absl::Status status = addWholePatterns(whole, context.trained, record, given); !status.ok())
     return status;
   return measureDistances([&](const HeadName &head, int64_t row) { return whole.at(head).row(row); });
+}
+
+/// Of all pairs of places, those that the patterns installed now keep; a mean over them.
+double Decider::keptShare() const {
+  double sum = 0;
+  for (const auto &[name, cut] : installed)
+    sum += static_cast<double>(rt::keptPairs(record.positions, cut));
+  const auto places = static_cast<double>(record.positions);
+  return sum / static_cast<double>(installed.size()) / (places * (places + 1) / 2);
 }
 
 rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
@@ -334,7 +360,7 @@ rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
     auto pattern = installed.find(name);
     list.push_back(entryOf(candidate, choice, found == measured.end() ? nullptr : &found->second,
                            far == distances.end() ? nullptr : &far->second,
-                           pattern == installed.end() ? 0 : pattern->second));
+                           pattern == installed.end() ? nullptr : &pattern->second));
   }
   for (const rt::NamedHead &head : heads)
     now.push_back({{"site", head.site}, {"head", head.head}});
@@ -353,6 +379,8 @@ rt::OrderedJson Decider::report(const std::vector<rt::NamedHead> &heads) {
   if (rule.dense)
     line["form"] = "dense";
   line.update(summaryOf(list));
+  if (rule.cutMiddle && !installed.empty())
+    line["kept_pairs"] = keptShare();
   if (context.earlier)
     line["against"] = comparisonOf(candidates, choices, *context.earlier);
   line["heads"] = list;

@@ -84,7 +84,7 @@ absl::Status Drawer::take(int64_t number) {
   }
   auto found = plan.fixedWindows.find(site->path);
   const std::vector<int64_t> &windows = found == plan.fixedWindows.end() ? site->windows : found->second;
-  return enterFrozen({site->path, head}, std::min(windows[static_cast<size_t>(head)], rt::kNoWindow),
+  return enterFrozen({site->path, head}, {std::min(windows[static_cast<size_t>(head)], rt::kNoWindow), 0},
                      rule.trained, rule.dense, record);
 }
 

@@ -8,7 +8,7 @@ using namespace weft;
 
 rt::OrderedJson weft::entryOf(const rt::HeadCandidate &candidate, const rt::HeadChoice &choice,
                               const Measured *measured, const rt::PatternDistances *distances,
-                              int64_t window) {
+                              const rt::PatternCut *sees) {
   rt::OrderedJson entry = {{"layer", rt::layerOf(candidate.site)},
                            {"site", candidate.site},
                            {"head", candidate.head},
@@ -30,8 +30,11 @@ rt::OrderedJson weft::entryOf(const rt::HeadCandidate &candidate, const rt::Head
                           {"kl", distances->kl},
                           {"hellinger", distances->hellinger},
                           {"variation", distances->variation}};
-  if (window > 0)
-    entry["window"] = window;
+  if (sees) {
+    entry["window"] = sees->window;
+    if (sees->firstPlaces > 0)
+      entry["first_places"] = sees->firstPlaces;
+  }
   return entry;
 }
 
@@ -88,6 +91,16 @@ std::string weft::tableOf(const rt::OrderedJson &report) {
                           head["chosen"].get<bool>() ? "chosen" : head["reason"].get<std::string>())
                 .str();
   }
+  for (const rt::OrderedJson &head : report["heads"])
+    if (head.contains("first_places"))
+      text += llvm::formatv("  {0}.heads[{1}] sees its first {2} places and the newest {3}\n",
+                            head["site"].get<std::string>(), head["head"].get<int64_t>(),
+                            head["first_places"].get<int64_t>(), head["window"].get<int64_t>())
+                  .str();
+  if (report.contains("kept_pairs"))
+    text += llvm::formatv("  {0:P1} of the pairs of places are left in the patterns\n",
+                          report["kept_pairs"].get<double>())
+                .str();
   if (report.contains("against")) {
     const rt::OrderedJson &against = report["against"];
     text += llvm::formatv("  of {0} heads in both rankings {1} are chosen now, {2} were then, {3} both times "

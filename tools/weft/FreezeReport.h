@@ -13,9 +13,10 @@ struct Measured {
   rt::PatternFit fit;
 };
 
-/// One head of the report; what is null, or a window of 0, is left out.
+/// One head of the report; what is null is left out.
 rt::OrderedJson entryOf(const rt::HeadCandidate &candidate, const rt::HeadChoice &choice,
-                        const Measured *measured, const rt::PatternDistances *distances, int64_t window);
+                        const Measured *measured, const rt::PatternDistances *distances,
+                        const rt::PatternCut *sees);
 
 /// Means of chosen and unchosen heads, and how many each site gave (SAF, B.2, B.3).
 rt::OrderedJson summaryOf(const rt::OrderedJson &heads);

@@ -90,7 +90,7 @@ absl::Status mergeMoments(const std::string &table, const std::vector<int64_t> &
 
 } // namespace
 
-absl::Status weft::enterFrozen(const HeadName &name, int64_t window, bool isTrained, bool isDense,
+absl::Status weft::enterFrozen(const HeadName &name, const rt::PatternCut &sees, bool isTrained, bool isDense,
                                rt::FreezeRecord &record) {
   rt::FrozenHeads &site = record.frozen[name.first];
   auto mixed = [&](const char *one, const char *other) {
@@ -105,7 +105,8 @@ absl::Status weft::enterFrozen(const HeadName &name, int64_t window, bool isTrai
   site.dense = isDense;
   const auto place = std::lower_bound(site.heads.begin(), site.heads.end(), name.second) - site.heads.begin();
   site.heads.insert(site.heads.begin() + place, name.second);
-  site.windows.insert(site.windows.begin() + place, window);
+  site.windows.insert(site.windows.begin() + place, sees.window);
+  site.firstPlaces.insert(site.firstPlaces.begin() + place, sees.firstPlaces);
   return absl::OkStatus();
 }
 
@@ -114,7 +115,9 @@ absl::Status weft::addPatterns(const std::map<HeadName, rt::Pattern> &patterns, 
                                std::map<std::string, rt::Tensor> &given) {
   std::map<std::string, rt::FrozenHeads> before = record.frozen;
   for (const auto &[name, pattern] : patterns)
-    if (absl::Status status = enterFrozen(name, pattern.window, isTrained, false, record); !status.ok())
+    if (absl::Status status =
+            enterFrozen(name, {pattern.window, pattern.firstPlaces}, isTrained, false, record);
+        !status.ok())
       return status;
   for (const auto &[site, frozen] : record.frozen)
     for (bool key : {true, false}) {

@@ -14,9 +14,9 @@ namespace weft {
 absl::StatusOr<std::map<HeadName, rt::Pattern>>
 readPatterns(const std::string &path, const std::vector<rt::NamedHead> &heads, int64_t positions);
 
-/// Enters a frozen head in `record`. Errors: FailedPrecondition when its site has
+/// Enters a frozen head in `record`, with what it sees (PatternCut, Pattern.h). Errors: FailedPrecondition when its site has
 /// heads of the other kind, trained or fixed, dense or compact.
-absl::Status enterFrozen(const HeadName &name, int64_t window, bool isTrained, bool isDense,
+absl::Status enterFrozen(const HeadName &name, const rt::PatternCut &sees, bool isTrained, bool isDense,
                          rt::FreezeRecord &record);
 
 /// Adds the heads to `record`, and to `given` the tables of their sites: rows of

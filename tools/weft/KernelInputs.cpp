@@ -184,13 +184,15 @@ class Drawing {
 public:
   Drawing(uint64_t seed, bool whole) : random(seed), whole(whole) {}
   void fill(Array &array, const ArgumentRole &role);
+  /// First places behind the windows of `heads`: blocks of 64.
+  void firstPlaces(Array &windows, int64_t heads, int64_t positions);
 
 private:
   int64_t below(int64_t bound) { return std::uniform_int_distribution<int64_t>(0, bound - 1)(random); }
   double number(const ArgumentRole &role);
+  int64_t documentEnd(int64_t start, int64_t positions);
   void documents(Array &array, int64_t positions);
   void windows(Array &array, int64_t positions);
-  int64_t documentEnd(int64_t start, int64_t positions);
 
   std::mt19937_64 random;
   bool whole;
@@ -221,8 +223,6 @@ double Drawing::number(const ArgumentRole &role) {
   }
 }
 
-/// Starts of documents, row by row: one row in three is one document.
-void Drawing::documents(Array &array, int64_t positions) {
 /// The place behind a document that begins at `start`: anywhere in half a row from there, right behind it,
 /// or such that the next one begins inside the last 64 rows of a tile of 64, 128 or 192 queries, or
 /// leaves the last one or two places of the row to itself.
@@ -242,6 +242,8 @@ int64_t Drawing::documentEnd(int64_t start, int64_t positions) {
   }
 }
 
+/// Starts of documents, row by row: one row in three is one document.
+void Drawing::documents(Array &array, int64_t positions) {
   for (size_t row = 0; row + static_cast<size_t>(positions) <= array.data.size();
        row += static_cast<size_t>(positions)) {
     bool one = whole || below(3) == 0;
@@ -264,6 +266,12 @@ void Drawing::windows(Array &array, int64_t positions) {
               : static_cast<double>(std::clamp<int64_t>(kChoices[below(std::size(kChoices))], 1, INT32_MAX));
 }
 
+void Drawing::firstPlaces(Array &windows, int64_t heads, int64_t positions) {
+  constexpr int64_t kGrain = 64;
+  for (size_t at = static_cast<size_t>(heads); at < windows.data.size(); ++at)
+    windows.data[at] = static_cast<double>(kGrain * below(positions / kGrain + 2));
+}
+
 void Drawing::fill(Array &array, const ArgumentRole &role) {
   if (role.meaning == Meaning::Document && array.data.size() % static_cast<size_t>(role.bound) == 0)
     return documents(array, role.bound);
@@ -280,19 +288,23 @@ static int64_t argumentOf(Value value) {
   return cast<BlockArgument>(value).getArgNumber();
 }
 
-/// A table as weft.mix_table has it, of what was drawn: one number a distance, none from the window on.
+/// Tables as weft.mix_table has them, of what was drawn: one number a distance, none from the window on; in
+/// a second table none below it.
 static void layOutTiles(MixProductOp op, llvm::MutableArrayRef<Array> arrays) {
   constexpr int64_t kCore = MixTableOp::kCore, kCells = kCore * kCore, kReach = MixTableOp::kReach;
   std::vector<double> &table = arrays[static_cast<size_t>(argumentOf(op.getTable()))].data;
   const std::vector<double> &windows = arrays[static_cast<size_t>(argumentOf(op.getWindows()))].data;
-  auto cells = sizeAlong(op.getTable(), 1), blocks = cells / kCells;
-  for (size_t head = 0; head < windows.size(); ++head) {
-    double *own = &table[head * static_cast<size_t>(cells)];
+  auto heads = sizeAlong(op.getX(), 2), tables = sizeAlong(op.getWindows(), 0) / heads;
+  auto cells = sizeAlong(op.getTable(), 1) / tables, blocks = cells / kCells;
+  for (size_t number = 0; number < static_cast<size_t>(heads * tables); ++number) {
+    double *own = &table[number * static_cast<size_t>(cells)],
+           window = windows[number / static_cast<size_t>(tables)];
+    bool near = number % static_cast<size_t>(tables) == 0;
     std::vector<double> drawn(own, own + cells);
     for (int64_t cell = 0; cell < cells; ++cell) {
       int64_t n = cell / kCells * kCore + cell % kCells / kCore + cell % kCore;
       int64_t d = op.getBack() ? n - kCore * (kReach + 1) + 1 : kCore * (blocks - kReach) - 1 - n;
-      bool there = d >= 0 && static_cast<double>(d) < windows[head];
+      bool there = d >= 0 && (static_cast<double>(d) < window) == near;
       own[cell] = there ? std::abs(drawn[static_cast<size_t>(d)]) : 0;
     }
   }
@@ -335,6 +347,15 @@ llvm::SmallVector<Array> weft::kernelInputs(KernelOp kernel, uint64_t seed, bool
         array.data[i] = rounded(array.data[i], type);
     arrays.push_back(std::move(array));
   }
+  auto drawFirst = [&](auto op, int64_t heads, int64_t positions) {
+    drawing.firstPlaces(arrays[static_cast<size_t>(argumentOf(op.getWindows()))], heads, positions);
+  };
+  kernel.getBody().walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case<MixOp, MixGradValueOp, MixGradPatternOp, MixTableOp>(
+            [&](auto mix) { drawFirst(mix, sizeAlong(mix.getA(), 0), sizeAlong(mix.getA(), 1)); })
+        .Case([&](MixProductOp mix) { drawFirst(mix, sizeAlong(mix.getX(), 2), sizeAlong(mix.getX(), 1)); });
+  });
   for (MixProductOp op : kernel.getBody().getOps<MixProductOp>())
     layOutTiles(op, arrays);
   for (PatternStatisticsOp op : kernel.getBody().getOps<PatternStatisticsOp>())

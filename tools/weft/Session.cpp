@@ -371,7 +371,8 @@ void weft::adoptRecord(Program &program, rt::FreezeRecord record) {
                                   {frozen.windows.begin(), frozen.windows.end()},
                                   frozen.trained,
                                   record.positions,
-                                  frozen.dense};
+                                  frozen.dense,
+                                  {frozen.firstPlaces.begin(), frozen.firstPlaces.end()}};
   program.heads.pruned = record.pruned;
   program.freeze = std::move(record);
 }

@@ -100,7 +100,7 @@ absl::Status weft::addWholePatterns(const std::map<HeadName, rt::WholePattern> &
                                     std::map<std::string, rt::Tensor> &given) {
   std::map<std::string, rt::FrozenHeads> before = record.frozen;
   for (const auto &[name, pattern] : patterns)
-    if (absl::Status status = enterFrozen(name, pattern.window, false, true, record); !status.ok())
+    if (absl::Status status = enterFrozen(name, {pattern.window, 0}, false, true, record); !status.ok())
       return status;
   const int64_t places = record.positions, square = places * places;
   for (const auto &[site, frozen] : record.frozen) {

@@ -79,6 +79,8 @@ mlir::LogicalResult evaluate(MixOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixGradValueOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixGradPatternOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixTableOp op, Frame &frame);
+/// What weft.mix asks of `windows`: errors at `op`.
+mlir::LogicalResult checkWindows(llvm::ArrayRef<double> windows, int64_t heads, mlir::Operation *op);
 mlir::LogicalResult evaluate(MixScaleOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixProductOp op, Frame &frame);
 mlir::LogicalResult evaluate(MixDenseOp op, Frame &frame);

@@ -34,8 +34,9 @@ namespace {
 struct RowTables {
   Array &weights, &inverses, &lse;
 
-  /// Those of one head, from a and E; `largest` is max r.
-  void fill(int64_t head, const double *a, ArrayRef<double> e, double largest) {
+  /// Those of one head, from a, E and F; `largest` is max r, `sights` how many first places stay in sight.
+  void fill(int64_t head, const double *a, ArrayRef<double> e, ArrayRef<double> f, int64_t sights,
+            double largest) {
     auto places = static_cast<int64_t>(e.size()), first = head * places;
     double top = largestOf(a, places);
     for (int64_t j = 0; j < places; ++j)
@@ -43,7 +44,7 @@ struct RowTables {
     for (int64_t i = 0; i < places; ++i) {
       double sum = 0;
       for (int64_t j = 0; j <= i; ++j)
-        sum += e[i - j] * weights.data[first + j];
+        sum += (e[i - j] + (j < sights ? f[i - j] : 0)) * weights.data[first + j];
       inverses.data[first + i] = 1 / sum;
       lse.data[first + i] = std::log(sum) + top + largest;
     }
@@ -54,26 +55,32 @@ struct RowTables {
 LogicalResult evaluate(MixTableOp op, Frame &frame) {
   ArrayRef<int64_t> shape = shapeOf(op.getA().getType());
   int64_t places = shape[1], cores = MixTableOp::coresOf(places);
+  const Array &windows = frame[op.getWindows()];
+  if (failed(checkWindows(windows.data, shape[0], op)))
+    return failure();
+  const int64_t halves = static_cast<int64_t>(windows.data.size()) / shape[0];
   Array &ahead = frame.make(op.getAhead()), &back = frame.make(op.getBack());
   RowTables rows{frame.make(op.getWeights()), frame.make(op.getInverses()), frame.make(op.getLse())};
   for (int64_t head = 0; head < shape[0]; ++head) {
     const double *r = &frame[op.getR()].data[head * places];
-    auto window = static_cast<int64_t>(frame[op.getWindows()].data[head]);
-    if (window < 1)
-      return op->emitError() << "window of head " << head << ": expected at least 1, found " << window;
+    auto window = static_cast<int64_t>(windows.data[head]);
     double largest = largestOf(r, places);
-    SmallVector<double> e(places, 0);
-    for (int64_t d = 0; d < std::min(window, places); ++d)
-      e[d] = roundedToBf16(std::exp(r[d] - largest));
-    auto at = [&](int64_t d) { return d < 0 || d >= places ? 0 : e[d]; };
-    for (int64_t x = 0; x < cores; ++x)
-      for (int64_t i = 0; i < kCore; ++i)
-        for (int64_t k = 0; k < kCore; ++k) {
-          int64_t cell = (head * cores + x) * kCells + i * kCore + k, n = kCore * x + i + k;
-          ahead.data[cell] = at(aheadOf(cores, n));
-          back.data[cell] = at(backOf(n));
-        }
-    rows.fill(head, &frame[op.getA()].data[head * places], e, largest);
+    SmallVector<double> e(places, 0), f(places, 0);
+    for (int64_t d = 0; d < places; ++d)
+      (d < window ? e : f)[d] = roundedToBf16(std::exp(r[d] - largest));
+    for (int64_t half = 0; half < halves; ++half) {
+      auto at = [&](int64_t d) { return d < 0 || d >= places ? 0 : (half == 0 ? e : f)[d]; };
+      for (int64_t x = 0; x < cores; ++x)
+        for (int64_t i = 0; i < kCore; ++i)
+          for (int64_t k = 0; k < kCore; ++k) {
+            int64_t cell = ((head * halves + half) * cores + x) * kCells + i * kCore + k;
+            int64_t n = kCore * x + i + k;
+            ahead.data[cell] = at(aheadOf(cores, n));
+            back.data[cell] = at(backOf(n));
+          }
+    }
+    const int64_t sights = halves > 1 ? static_cast<int64_t>(windows.data[shape[0] + head]) : 0;
+    rows.fill(head, &frame[op.getA()].data[head * places], e, f, sights, largest);
   }
   return success();
 }
@@ -106,23 +113,27 @@ struct TileMix {
   ArrayRef<int64_t> shape = shapeOf(op.getX().getType());
   int64_t queries = shape[1], heads = shape[2], channels = shape[3];
   int64_t places = shapeOf(op.getScale().getType())[1];
-  int64_t cores = shapeOf(op.getTable().getType())[1] / kCells;
+  int64_t halves = shapeOf(op.getWindows().getType())[0] / heads; // tables a head
+  int64_t cores = shapeOf(op.getTable().getType())[1] / kCells / halves;
 
-  /// E[d], from the first column of a tile.
-  double power(int64_t head, int64_t d) {
+  /// E[d], or F[d] of the second half, from the first column of a tile.
+  double power(int64_t head, int64_t half, int64_t d) {
     int64_t n = op.getBack() ? d - backOf(0) : aheadOf(cores, d);
-    return frame[op.getTable()].data[head * cores * kCells + n / kCore * kCells + n % kCore * kCore];
+    return frame[op.getTable()]
+        .data[(head * halves + half) * cores * kCells + n / kCore * kCells + n % kCore * kCore];
   }
   int64_t row(int64_t b, int64_t i, int64_t h) { return (b * queries + i) * heads + h; }
-  /// Calls visit(b, i, j, h) for each pair of a query and a key that it sees.
+  /// Calls visit(b, i, j, h, half) for each pair of a query and a key that it sees, with its table.
   template <typename Visit> void forEachPair(Visit &&visit) {
     for (int64_t b = 0; b < shape[0]; ++b)
       for (int64_t i = 0; i < queries; ++i)
         for (int64_t h = 0; h < heads; ++h) {
           auto window = static_cast<int64_t>(frame[op.getWindows()].data[h]);
           int64_t first = start(b, i);
-          for (int64_t j = std::max(first, i - window + 1); j <= i; ++j)
-            visit(b, i, j, h);
+          auto sights = halves > 1 ? static_cast<int64_t>(frame[op.getWindows()].data[heads + h]) : 0;
+          for (int64_t j = first; j <= i; ++j)
+            if (i - j < window || j - first < sights)
+              visit(b, i, j, h, i - j < window ? 0 : 1);
         }
   }
   int64_t start(int64_t b, int64_t i) {
@@ -135,15 +146,17 @@ struct TileMix {
 
 LogicalResult evaluate(MixProductOp op, Frame &frame) {
   TileMix mix{op, frame};
+  if (failed(checkWindows(frame[op.getWindows()].data, mix.heads, op)))
+    return failure();
   const Array &x = frame[op.getX()];
   const Array *kvOf = frame.find(op.getKvOf());
   Array &y = frame.make(op.getY());
   int64_t results = product(shapeOf(op.getY().getType()).drop_front(2).drop_back());
   bool back = op.getBack();
-  mix.forEachPair([&](int64_t b, int64_t i, int64_t j, int64_t h) {
+  mix.forEachPair([&](int64_t b, int64_t i, int64_t j, int64_t h, int64_t half) {
     int64_t to = back ? j : i, from = back ? i : j;
     int64_t head = kvOf ? static_cast<int64_t>(kvOf->data[h]) : h;
-    double weight = mix.power(h, i - j) * mix.scale(h, to - mix.start(b, to));
+    double weight = mix.power(h, half, i - j) * mix.scale(h, to - mix.start(b, to));
     double *row = &y.data[((b * mix.queries + to) * results + head) * mix.channels];
     for (int64_t c = 0; c < mix.channels; ++c)
       row[c] += weight * x.data[mix.row(b, from, h) * mix.channels + c];

@@ -52,8 +52,16 @@ struct Mix {
   template <typename Visit> void forEachKey(int64_t b, int64_t i, int64_t h, Visit &&visit) const {
     int64_t place = offset + i, document = first(b, i);
     auto window = static_cast<int64_t>(windows->data[h]);
-    for (int64_t j = std::max(document, place - window + 1); j <= place; ++j)
+    for (int64_t j = document; j <= place; ++j) {
+      if (place - j >= window && j - document >= firstPlaces(h))
+        continue;
       visit(j, a->data[h * places + j - document] + r->data[h * places + place - j], j - document, place - j);
+    }
+  }
+  /// Places of a document's beginning that stay in sight.
+  int64_t firstPlaces(int64_t h) const {
+    return windows->data.size() > static_cast<size_t>(heads) ? static_cast<int64_t>(windows->data[heads + h])
+                                                             : 0;
   }
   int64_t row(int64_t b, int64_t i, int64_t h) const { return (b * queries + i) * heads + h; }
   int64_t value(int64_t b, int64_t j, int64_t h) const {
@@ -83,11 +91,22 @@ template <typename Op> static Mix mixOf(Op op, Value value, const Frame &frame) 
   return mix;
 }
 
+LogicalResult checkWindows(ArrayRef<double> windows, int64_t heads, Operation *op) {
+  constexpr int64_t kGrain = 64;
+  for (auto [number, value] : llvm::enumerate(windows)) {
+    int64_t head = static_cast<int64_t>(number) % heads, found = static_cast<int64_t>(value);
+    if (static_cast<int64_t>(number) < heads && found < 1)
+      return op->emitError() << "window of head " << head << ": expected at least 1, found " << found;
+    if (static_cast<int64_t>(number) >= heads && (found < 0 || found % kGrain != 0))
+      return op->emitError() << "first places of head " << head << ": expected a multiple of " << kGrain
+                             << ", found " << found;
+  }
+  return success();
+}
+
 static LogicalResult check(const Mix &mix, Operation *op) {
-  for (auto [head, window] : llvm::enumerate(mix.windows->data))
-    if (window < 1)
-      return op->emitError() << "window of head " << head << ": expected at least 1, found "
-                             << static_cast<int64_t>(window);
+  if (failed(checkWindows(mix.windows->data, mix.heads, op)))
+    return failure();
   for (int64_t head = 0; head < mix.heads; ++head)
     if (mix.kv(head) < 0 || mix.kv(head) >= mix.kvHeads)
       return op->emitError() << "value head of head " << head << ": expected one of " << mix.kvHeads

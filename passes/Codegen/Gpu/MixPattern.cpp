@@ -26,6 +26,7 @@ class PatternGradient {
 public:
   PatternGradient(MixGradPatternOp op, Block &block)
       : op(op), block(block), e(block.e), p(op.getV(), op.getA(), op.getDocStart()),
+        twoRanges(cast<RankedTensorType>(op.getWindows().getType()).getDimSize(0) != p.heads),
         parts(block.global(block.e.f32, p.heads * sharesOf(p) * 2 * p.places)),
         slopes(block.shared(kSide * kPitch)), left(block.shared(kSide * (kChannels + 1))),
         right(block.shared(kSide * (kChannels + 1))), starts(block.shared(kSide)), lse(block.shared(kSide)),
@@ -44,6 +45,7 @@ private:
   }
   void item(Value number);
   void keyBlock(Value row, Value key);
+  void findFirstPlaces();
   void readKeys();
   void readQueries(Value query);
   SmallVector<Value> dots(Value query);
@@ -59,8 +61,10 @@ private:
   Block &block;
   Emitter &e;
   MixShape p;
+  bool twoRanges; // first places stay in sight behind the window
   Value parts, slopes, left, right, starts, lse, delta, keyStarts, keyPowers;
-  Value head, kv, window, own, row, key; // `own`: sums of the item, da then dr
+  Value head, kv, window, sights, early, own, row, key; // `early`: the block of keys has first places;
+                                                        // `own`: sums of the item, da then dr
 };
 
 void PatternGradient::build() {
@@ -73,6 +77,8 @@ void PatternGradient::item(Value number) {
   head = e.divi(number, shares);
   kv = op.getKvOf() ? e.loadIndex(block.argument(op.getKvOf()), head) : head;
   window = e.loadIndex(block.argument(op.getWindows()), head);
+  if (twoRanges)
+    sights = e.loadIndex(block.argument(op.getWindows()), e.addi(head, p.heads));
   own = e.at(parts, e.muli(number, 2 * p.places));
   e.loop(block.thread, e.number(2 * p.places), kThreads,
          [&](Value at) { e.store(e.constant(e.f32, 0), own, at); });
@@ -80,8 +86,22 @@ void PatternGradient::item(Value number) {
          [&](Value unit) { keyBlock(e.divi(unit, blocks), e.muli(e.remi(unit, blocks), kSide)); });
 }
 
+/// Whether a key of the block is a first place: the first one, or one that begins a document.
+void PatternGradient::findFirstPlaces() {
+  auto startOf = [&](Value place) {
+    return e.loadIndex(block.argument(op.getDocStart()), e.addi(e.muli(row, p.queries), place));
+  };
+  Value last = e.mini(e.addi(key, kSide - 1), e.number(p.queries - 1));
+  Value first = e.compare(Predicate::slt, e.subi(key, startOf(key)), sights);
+  Value begins =
+      e.both(e.compare(Predicate::sgt, sights, e.number(0)), e.compare(Predicate::sgt, startOf(last), key));
+  early = arith::OrIOp::create(e.b, e.loc, first, begins);
+}
+
 void PatternGradient::keyBlock(Value ofRow, Value first) {
   row = ofRow, key = first;
+  if (twoRanges)
+    findFirstPlaces();
   block.barrier();
   readKeys();
   Value sum = e.loop(key, e.number(p.queries), kSide, {e.constant(e.f32, 0)},
@@ -91,6 +111,8 @@ void PatternGradient::keyBlock(Value ofRow, Value first) {
                        Value start = e.loadIndex(block.argument(op.getDocStart()),
                                                  e.addi(e.muli(row, p.queries), query));
                        Value near = e.compare(Predicate::slt, e.subi(query, lastKey), window);
+                       if (twoRanges)
+                         near = arith::OrIOp::create(e.b, e.loc, near, early);
                        Value seen = e.both(near, e.compare(Predicate::sle, start, lastKey));
                        auto branch = scf::IfOp::create(e.b, e.loc, e.f32, seen, /*withElseRegion=*/true);
                        OpBuilder::InsertionGuard guard(e.b);
@@ -194,8 +216,12 @@ void PatternGradient::fillSlopes(Value query, ArrayRef<Value> dots) {
       Value at = e.addi(query, ofQuery), place = e.addi(key, ofKey), distance = e.subi(at, place);
       Value there = e.both(e.compare(Predicate::sle, e.loadIndex(starts, ofQuery), place),
                            e.compare(Predicate::slt, at, e.number(p.queries)));
-      there = e.both(there, e.both(e.compare(Predicate::sge, distance, e.number(0)),
-                                   e.compare(Predicate::slt, distance, window)));
+      Value sees = e.compare(Predicate::slt, distance, window);
+      if (twoRanges) {
+        Value inside = e.subi(place, e.loadIndex(keyStarts, ofKey));
+        sees = arith::OrIOp::create(e.b, e.loc, sees, e.compare(Predicate::slt, inside, sights));
+      }
+      there = e.both(there, e.both(e.compare(Predicate::sge, distance, e.number(0)), sees));
       Value power =
           e.add(e.load(e.f32, keyPowers, ofKey), e.load(e.f32, r, e.select(there, distance, e.number(0))));
       power = emitExp(e, e.sub(power, e.load(e.f32, lse, ofQuery)));

@@ -1,7 +1,8 @@
 //===- MixRows.cpp - Tables of fixed patterns, scaled values --------------===//
 //
 // mix_table: a block does kRows places of a head: their weights and sums of rows
-// and its share of the head's tiles. A thread sums four rows at once over a
+// and its share of the head's tiles. Sums are of the pairs within the window, then
+// of those behind it that stay in sight. A thread sums four rows at once over a
 // quarter of the keys; the quarters are added in their order.
 //
 //===----------------------------------------------------------------------===//
@@ -27,8 +28,8 @@ public:
 
   TableEmitter(MixTableOp op, Block &block)
       : op(op), block(block), e(block.e), heads(typeOf(op.getA()).getDimSize(0)),
-        places(typeOf(op.getA()).getDimSize(1)), slice(block.shared(kSlice)), keyWeights(block.shared(kKeys)),
-        partial(block.shared(kParts * kRows)) {}
+        places(typeOf(op.getA()).getDimSize(1)), tables(typeOf(op.getWindows()).getDimSize(0) / heads),
+        slice(block.shared(kSlice)), keyWeights(block.shared(kKeys)), partial(block.shared(kParts * kRows)) {}
   static int64_t groupsOf(int64_t places) { return (places + kRows - 1) / kRows; }
   void item(Value number);
 
@@ -36,9 +37,14 @@ private:
   Value largest(Value values);
   /// exp(values[place] - most) where `there`, else 0.
   Value power(Value values, Value place, Value most, Value there);
-  Value distance(Value d); // E[d]
-  void fillStep(Value key);
+  Value distance(Value d, Value there); // E[d] or F[d]
+  Value within(Value d) { return e.compare(Predicate::ult, d, window); }
+  Value behind(Value d) {
+    return e.both(e.compare(Predicate::ult, d, e.number(places)), e.compare(Predicate::uge, d, window));
+  }
+  void fillStep(Value key, bool far);
   Value sumStep(Value sums);
+  Value sumSteps(Value from, Value to, bool far, Value sums);
   void sumRows();
   void finishRows();
   void fillTables(Value group);
@@ -46,9 +52,9 @@ private:
   MixTableOp op;
   Block &block;
   Emitter &e;
-  int64_t heads, places;
+  int64_t heads, places, tables; // the last of a head
   Value slice, keyWeights, partial;
-  Value head, a, r, mostA, mostR, window, row; // of the item; `row` is its first
+  Value head, a, r, mostA, mostR, window, sights, row; // of the item; `row` is its first
 };
 
 Value TableEmitter::largest(Value values) {
@@ -64,22 +70,25 @@ Value TableEmitter::power(Value values, Value place, Value most, Value there) {
   return e.select(there, emitExp(e, e.sub(e.load(e.f32, values, inside), most)), e.constant(e.f32, 0));
 }
 
-Value TableEmitter::distance(Value d) {
-  Value exact = power(r, d, mostR, e.compare(Predicate::ult, d, window));
+Value TableEmitter::distance(Value d, Value there) {
+  Value exact = power(r, d, mostR, there);
   Value stored = arith::TruncFOp::create(e.b, e.loc, e.b.getBF16Type(), exact);
   return arith::ExtFOp::create(e.b, e.loc, e.f32, stored);
 }
 
 /// Weights of kKeys keys, and E from the item's first row less that of the last key on.
-void TableEmitter::fillStep(Value key) {
+void TableEmitter::fillStep(Value key, bool far) {
   block.barrier();
   e.when(e.compare(Predicate::slt, block.thread, e.number(kKeys)), [&] {
     Value own = e.addi(key, block.thread);
-    e.store(power(a, own, mostA, e.compare(Predicate::slt, own, e.number(places))), keyWeights, block.thread);
+    Value end = far ? e.mini(sights, e.number(places)) : e.number(places);
+    e.store(power(a, own, mostA, e.compare(Predicate::slt, own, end)), keyWeights, block.thread);
   });
   Value first = e.addi(e.subi(row, key), -kKeys);
-  e.loop(block.thread, e.number(kSlice), kThreads,
-         [&](Value at) { e.store(distance(e.addi(first, at)), slice, at); });
+  e.loop(block.thread, e.number(kSlice), kThreads, [&](Value at) {
+    Value d = e.addi(first, at);
+    e.store(distance(d, far ? behind(d) : within(d)), slice, at);
+  });
   block.barrier();
 }
 
@@ -108,15 +117,20 @@ Value TableEmitter::sumStep(Value sums) {
                 })[0];
 }
 
+Value TableEmitter::sumSteps(Value from, Value to, bool far, Value sums) {
+  return e.loop(from, to, kKeys, {sums}, [&](Value key, ValueRange carried) -> SmallVector<Value> {
+    fillStep(key, far);
+    return {sumStep(carried[0])};
+  })[0];
+}
+
 void TableEmitter::sumRows() {
   Value oldest = e.maxi(e.addi(e.subi(row, window), 1), e.number(0));
   Value from = e.muli(e.divi(oldest, kKeys), kKeys);
   Value to = e.mini(e.addi(row, kRows), e.number(places));
-  Value sums = e.loop(from, to, kKeys, {e.constant(e.floats, 0)},
-                      [&](Value key, ValueRange carried) -> SmallVector<Value> {
-                        fillStep(key);
-                        return {sumStep(carried[0])};
-                      })[0];
+  Value sums = sumSteps(from, to, /*far=*/false, e.constant(e.floats, 0));
+  if (tables > 1)
+    sums = sumSteps(e.number(0), e.mini(sights, e.subi(to, window)), /*far=*/true, sums);
   constexpr int64_t kAlignment = 16;
   e.store(sums, e.at(partial, e.muli(block.thread, kWidth)), kAlignment);
   block.barrier();
@@ -138,16 +152,22 @@ void TableEmitter::finishRows() {
 
 void TableEmitter::fillTables(Value group) {
   constexpr int64_t kCore = MixTableOp::kCore, kCells = kCore * kCore, kReach = MixTableOp::kReach;
-  int64_t cores = MixTableOp::coresOf(places), cells = cores * kCells, groups = groupsOf(places);
+  int64_t cores = MixTableOp::coresOf(places), cells = tables * cores * kCells, groups = groupsOf(places);
   int64_t share = (cells + groups - 1) / groups;
   Value first = e.muli(group, share), end = e.mini(e.addi(first, share), e.number(cells));
   e.loop(e.addi(first, block.thread), end, kThreads, [&](Value cell) {
-    Value inside = e.remi(cell, kCells);
-    Value n =
-        e.addi(e.addi(e.muli(e.divi(cell, kCells), kCore), e.divi(inside, kCore)), e.remi(inside, kCore));
+    Value inside = e.remi(cell, kCells), core = e.divi(cell, kCells);
+    Value ofTable = tables > 1 ? e.remi(core, cores) : core;
+    Value n = e.addi(e.addi(e.muli(ofTable, kCore), e.divi(inside, kCore)), e.remi(inside, kCore));
+    auto power = [&](Value d) {
+      Value there = within(d);
+      if (tables > 1)
+        there = e.select(e.compare(Predicate::slt, core, e.number(cores)), there, behind(d));
+      return distance(d, there);
+    };
     Value at = e.addi(e.muli(head, cells), cell);
-    e.store(distance(e.subi(e.number(kCore * (cores - kReach) - 1), n)), block.result(0), at);
-    e.store(distance(e.addi(n, 1 - kCore * (kReach + 1))), block.result(1), at);
+    e.store(power(e.subi(e.number(kCore * (cores - kReach) - 1), n)), block.result(0), at);
+    e.store(power(e.addi(n, 1 - kCore * (kReach + 1))), block.result(1), at);
   });
 }
 
@@ -159,6 +179,8 @@ void TableEmitter::item(Value number) {
   a = e.at(block.argument(op.getA()), e.muli(head, places));
   r = e.at(block.argument(op.getR()), e.muli(head, places));
   window = e.mini(e.loadIndex(block.argument(op.getWindows()), head), e.number(places));
+  if (tables > 1)
+    sights = e.loadIndex(block.argument(op.getWindows()), e.addi(head, heads));
   mostA = largest(a);
   mostR = largest(r);
   sumRows();

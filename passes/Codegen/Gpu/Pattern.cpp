@@ -64,7 +64,8 @@ std::optional<PatternProblem> Reader::read(std::string &why) {
   p.results = headCount(cast<RankedTensorType>(op.getY().getType()));
   p.places = cast<RankedTensorType>(op.getScale().getType()).getDimSize(1);
   constexpr int64_t kCells = MixTableOp::kCore * MixTableOp::kCore;
-  p.blocks = cast<RankedTensorType>(op.getTable().getType()).getDimSize(1) / kCells;
+  p.tables = cast<RankedTensorType>(op.getWindows().getType()).getDimSize(0) / p.heads;
+  p.blocks = cast<RankedTensorType>(op.getTable().getType()).getDimSize(1) / kCells / p.tables;
   p.x = argument(op.getX()), p.table = argument(op.getTable()), p.scale = argument(op.getScale());
   p.windows = argument(op.getWindows()), p.starts = argument(op.getDocStart());
   p.lse = argument(op.getLse()), p.kvOf = argument(op.getKvOf());

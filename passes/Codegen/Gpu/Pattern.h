@@ -22,7 +22,8 @@ struct PatternProblem {
   int64_t batch = 0, positions = 0, heads = 0, channel = 0;
   int64_t results = 0; // heads of y
   int64_t places = 0;  // of the scale
-  int64_t blocks = 0;  // of 8 x 8, of a head's table
+  int64_t tables = 1;  // of a head: 2 where `windows` has first places, too
+  int64_t blocks = 0;  // of 8 x 8, of one table
   Operand x = -1, table = -1, scale = -1, windows = -1, starts = -1, lse = -1, kvOf = -1, y = -1, rowLse = -1;
   std::vector<mlir::RankedTensorType> types; // of operands, as stored
 };

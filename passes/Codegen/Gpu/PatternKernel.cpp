@@ -73,7 +73,7 @@ void PatternKernel::initialiseBarriers() {
 // The producer
 //===----------------------------------------------------------------------===//
 
-void PatternKernel::loadBlock(const Tile &tile, Value head, Value block, Value number) {
+void PatternKernel::loadBlock(const Tile &tile, Value head, Value near, Value block, Value number) {
   Value stage = e.rem(number, stages), parity = e.rem(e.div(number, stages), 2);
   Value from = placeOf(tile, block);
   tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, stages), e.sub(e.number(1), parity));
@@ -85,7 +85,8 @@ void PatternKernel::loadBlock(const Tile &tile, Value head, Value block, Value n
     tile::LoadTileOp::create(e.b, e.loc, map, coordinates,
                              tile::PanelOp::create(e.b, e.loc, to, panel).getResult(), barriers, stage);
   }
-  Value offset = e.mul(e.add(e.mul(e.wide(head), p.blocks), e.wide(firstCore(tile, block))), kCore * kCore);
+  Value table = p.tables > 1 ? e.add(e.mul(head, p.tables), e.sub(e.number(1), near)) : head;
+  Value offset = e.mul(e.add(e.mul(e.wide(table), p.blocks), e.wide(firstCore(tile, block))), kCore * kCore);
   tile::LoadBulkOp::create(e.b, e.loc, operand(p.table), offset, e.stage(tables, stage), barriers, stage);
 }
 
@@ -93,10 +94,10 @@ void PatternKernel::produce() {
   e.elect(/*ofCta=*/false, [&] {
     forEachItem([&](const Item &item, Value number) {
       return forEachTile(item, {number}, [&](const Tile &tile, ValueRange carried) {
-        return forEachHead(item, carried, [&](Value head, ValueRange before) {
-          Span span = spanOf(item, tile, head);
+        return forEachHead(item, carried, [&](Value head, Value near, ValueRange before) {
+          Span span = spanOf(item, tile, head, near);
           e.loop(span.from, span.to, [&](Value block) {
-            loadBlock(tile, head, block, e.add(before[0], e.sub(block, span.from)));
+            loadBlock(tile, head, near, block, e.add(before[0], e.sub(block, span.from)));
           });
           return Values{e.add(before[0], e.max(e.sub(span.to, span.from), e.number(0)))};
         });
@@ -193,26 +194,39 @@ Value PatternKernel::scaleOf(const Tile &tile, Value head, Value part, int table
                                   limitOf(tile, part), /*tail=*/!p.back);
 }
 
-/// number, sums of each part, their scale; with `kv_of` sums are in units of the last head's scale.
+/// Units of a part's sums: the head's scale, at least 1e-30, so that quotients stay finite. Of pairs behind
+/// the window 1e-30 for rows that are no first places.
+Value PatternKernel::unitOf(const Tile &tile, const Span &span, Value head, Value part) {
+  constexpr double kLeast = 1e-30;
+  Value scale = scaleOf(tile, head, part, p.scale);
+  if (!p.back || p.tables == 1)
+    return e.map(e.rows(e.f32), {scale}, [&](ValueRange in) { return e.maxf(in[0], e.real(kLeast)); });
+  // Row r stands at `last` - r; this one and those after it are first places.
+  Value last = e.sub(lastRow(tile, part), tile.start);
+  Value from = e.select(e.same(span.near, e.number(1)), e.number(0), e.add(e.sub(last, span.sights), 1));
+  return e.mapPlaces(e.rows(e.f32), {scale}, [&](ValueRange in) {
+    return e.select(e.less(in[1], from), e.real(kLeast), e.maxf(in[0], e.real(kLeast)));
+  });
+}
+
+/// number, sums of each part, their scale; sums may be in units of the last pass.
 PatternKernel::Values PatternKernel::sumHeads(const Item &item, const Tile &tile, Value number) {
-  constexpr double kLeast = 1e-30; // a scale below is taken as this: its quotients stay finite
-  bool several = p.kvOf >= 0;
+  bool several = changesUnits();
   Values start{number};
   for (int64_t own = 0; own < kOwn; ++own)
     start.push_back(e.zero(e.frag(p.channel)));
   for (int64_t own = 0; own < kOwn; ++own)
     start.push_back(several ? e.splat(e.rows(e.f32), e.real(1))
                             : scaleOf(tile, item.head, ownPart(own), p.scale));
-  return forEachHead(item, start, [&](Value head, ValueRange carried) {
-    Span span = spanOf(item, tile, head);
+  return forEachHead(item, start, [&](Value head, Value near, ValueRange carried) {
+    Span span = spanOf(item, tile, head, near);
     Values sums, scales;
     for (int64_t own = 0; own < kOwn; ++own) {
       Value sum = carried[1 + own];
       if (!several) {
         scales.push_back(carried[1 + kOwn + own]);
       } else {
-        Value scale = e.map(e.rows(e.f32), {scaleOf(tile, head, ownPart(own), p.scale)},
-                            [&](ValueRange in) { return e.maxf(in[0], e.real(kLeast)); });
+        Value scale = unitOf(tile, span, head, ownPart(own));
         Value ratio = e.map(e.rows(e.f32), {carried[1 + kOwn + own], scale},
                             [&](ValueRange in) { return e.divf(in[0], in[1]); });
         sum = e.map(e.frag(p.channel), {sum, ratio}, [&](ValueRange in) { return e.mulf(in[0], in[1]); });
@@ -231,7 +245,7 @@ void PatternKernel::store(const Item &item, const Tile &tile, ValueRange sums) {
   int64_t heads = p.back ? p.results : p.heads;
   for (int64_t own = 0; own < kOwn; ++own) {
     Value part = ownPart(own), limit = limitOf(tile, part);
-    Value scale = p.kvOf >= 0 ? sums[1 + kOwn + own] : scaleOf(tile, item.head, part, p.scale);
+    Value scale = changesUnits() ? sums[1 + kOwn + own] : scaleOf(tile, item.head, part, p.scale);
     Value out =
         e.map(e.frag(p.channel), {sums[1 + own], scale}, [&](ValueRange in) { return e.mulf(in[0], in[1]); });
     Value place = e.add(e.mul(e.wide(tile.row), p.positions), e.wide(lastRow(tile, part)));

@@ -6,6 +6,12 @@
 // tile needs a mask: keys before the document are not read, queries behind it
 // neither, and what a tile holds of other documents is not stored.
 //
+// Heads that see first places of a document beyond their window have two tables,
+// E and F of weft.mix_table: a tile's blocks are passed through twice, first for
+// the pairs behind the window (`near` 0), then for those within (1). Forwards the
+// first places are whole blocks of keys; with `back` they are rows of the tile, and
+// what is summed for the others counts 1e-30.
+//
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -33,17 +39,18 @@ private:
   struct Item {
     Value row, head, from, end; // head of y; places [from, end)
     Value start, far; // of the documents of its first place (`back`: its last) and of kTile behind the last
-    Value window;     // of the head, where there is no kv_of
+    Value window, sights; // of the head, where there is no kv_of; first places in sight
   };
   struct Tile {
     Value row, first, start, last; // first place (may lie before `start`); document's [start, last)
   };
   /// Blocks [from, to) of a tile and head; those of part i are [low(i), high(i)].
   struct Span {
-    Value from, to, window;
+    Value from, to, window, sights, near; // the last two where there are two tables
   };
   using TileBody = llvm::function_ref<Values(const Tile &, mlir::ValueRange)>;
-  using HeadBody = llvm::function_ref<Values(Value, mlir::ValueRange)>;
+  /// Of a head, `near` (null with one table) and what is carried.
+  using HeadBody = llvm::function_ref<Values(Value, Value, mlir::ValueRange)>;
 
   void makeKernel(mlir::Location loc);
   Value addMap();
@@ -66,7 +73,16 @@ private:
   Value firstOther(Value row, Value start, Value low, Value high);
   Value blocksBefore(const Tile &tile);
   Value outerPart(const Tile &tile);
-  Span spanOf(const Item &item, const Tile &tile, Value head);
+  Span spanOf(const Item &item, const Tile &tile, Value head, Value near);
+  Span nearSpan(const Tile &tile, Span span);
+  Span farSpan(const Tile &tile, Span span);
+  Value lowNear(const Tile &tile, const Span &span, Value part);
+  Value highNear(const Tile &tile, const Span &span, Value part);
+  Value lowFar(const Span &span, Value part);
+  Value highFar(const Tile &tile, const Span &span, Value part);
+  Value hasFirstPlaces(const Tile &tile, const Span &span, Value part);
+  Value sightsOf(const Item &item, Value head);
+  Value choose(const Span &span, llvm::function_ref<Value()> near, llvm::function_ref<Value()> far);
   Value lowOf(const Tile &tile, const Span &span, Value part);
   Value highOf(const Tile &tile, const Span &span, Value part);
   Value placeOf(const Tile &tile, Value block);
@@ -74,7 +90,7 @@ private:
 
   // The two roles.
   void produce();
-  void loadBlock(const Tile &tile, Value head, Value block, Value number);
+  void loadBlock(const Tile &tile, Value head, Value near, Value block, Value number);
   Value consume(const Item &item, Value number);
   void waitBlock(Value at);
   void releaseBlock(Value at);
@@ -84,8 +100,11 @@ private:
   Values sumHeads(const Item &item, const Tile &tile, Value number);
   void store(const Item &item, const Tile &tile, mlir::ValueRange sums);
   Value scaleOf(const Tile &tile, Value head, Value part, int table);
+  Value unitOf(const Tile &tile, const Span &span, Value head, Value part);
   Value limitOf(const Tile &tile, Value part);
   Value lastRow(const Tile &tile, Value part);
+  /// Whether sums are in units that change from pass to pass.
+  bool changesUnits() const { return p.kvOf >= 0 || (p.back && p.tables > 1); }
   Value ownPart(int64_t number) { return e.add(e.mul(group, kOwn), number); }
 
   const PatternProblem p;

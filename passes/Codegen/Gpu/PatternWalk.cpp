@@ -17,17 +17,20 @@ PatternKernel::Item PatternKernel::itemOf(Value number) {
   if (!p.back)
     range = e.sub(e.number(ranges - 1), range);
   Value from = e.mul(range, kTile), end = e.min(e.add(from, kTile), e.number(p.positions));
-  return {e.rem(pair, p.batch), e.div(pair, p.batch), from, end, {}, {}, {}};
+  return {e.rem(pair, p.batch), e.div(pair, p.batch), from, end, {}, {}, {}, {}};
 }
 
-/// What memory says of an item: its two document starts and its window.
+/// What memory says of an item: its two document starts, its window and its first places.
 PatternKernel::Values PatternKernel::readItem(Value number) {
   Item item = itemOf(e.min(number, e.number(result.items - 1)));
   Value last = e.number(p.positions - 1);
   Value near = p.back ? e.add(item.end, -1) : item.from;
   Value far = p.back ? last : e.min(e.add(item.from, 2 * kTile - 1), last);
-  Value window = p.kvOf < 0 ? e.load(operand(p.windows), e.wide(item.head)) : e.number(0);
-  return {startOf(item.row, near), startOf(item.row, far), window};
+  Values read{startOf(item.row, near), startOf(item.row, far)};
+  read.push_back(p.kvOf < 0 ? e.load(operand(p.windows), e.wide(item.head)) : e.number(0));
+  if (p.tables > 1)
+    read.push_back(p.kvOf < 0 ? sightsOf(item, item.head) : e.number(0));
+  return read;
 }
 
 /// Numbers of the next item are asked for before the work on one: they are there when it begins.
@@ -39,6 +42,8 @@ void PatternKernel::forEachItem(function_ref<Value(const Item &, Value)> work) {
     Values ahead = readItem(e.add(number, step));
     Item item = itemOf(number);
     item.start = carried[1], item.far = carried[2], item.window = carried[3];
+    if (p.tables > 1)
+      item.sights = carried[4];
     Values next{work(item, carried[0])};
     next.append(ahead);
     return next;
@@ -137,12 +142,18 @@ PatternKernel::Values PatternKernel::tilesBack(const Item &item, ValueRange star
 }
 
 PatternKernel::Values PatternKernel::forEachHead(const Item &item, ValueRange start, HeadBody body) {
+  auto passes = [&](Value head, ValueRange before) {
+    if (p.tables == 1)
+      return body(head, {}, before);
+    return e.loop(e.number(0), e.number(p.tables), e.number(1), before,
+                  [&](Value near, ValueRange carried) { return body(head, near, carried); });
+  };
   if (p.kvOf < 0)
-    return body(item.head, start);
+    return passes(item.head, start);
   return e.loop(e.number(0), e.number(p.heads), e.number(1), start, [&](Value head, ValueRange carried) {
     Value reads = e.same(e.load(operand(p.kvOf), e.wide(head)), item.head);
     return e.when(
-        reads, [&] { return body(head, carried); }, carried);
+        reads, [&] { return passes(head, carried); }, carried);
   });
 }
 
@@ -160,14 +171,34 @@ Value PatternKernel::outerPart(const Tile &tile) {
   return e.min(e.div(e.add(e.sub(tile.last, tile.first), -1), kRows), e.number(kParts - 1));
 }
 
+Value PatternKernel::sightsOf(const Item &item, Value head) {
+  if (item.sights && p.kvOf < 0)
+    return item.sights;
+  return e.load(operand(p.windows), e.wide(e.add(head, p.heads)));
+}
+
+Value PatternKernel::choose(const Span &span, function_ref<Value()> near, function_ref<Value()> far) {
+  Value within = near();
+  return p.tables == 1 ? within : e.select(e.same(span.near, e.number(1)), within, far());
+}
+
 Value PatternKernel::lowOf(const Tile &tile, const Span &span, Value part) {
+  return choose(
+      span, [&] { return lowNear(tile, span, part); }, [&] { return lowFar(span, part); });
+}
+Value PatternKernel::highOf(const Tile &tile, const Span &span, Value part) {
+  return choose(
+      span, [&] { return highNear(tile, span, part); }, [&] { return highFar(tile, span, part); });
+}
+
+Value PatternKernel::lowNear(const Tile &tile, const Span &span, Value part) {
   if (p.back)
     return part;
   Value oldest = e.add(e.sub(e.mul(e.add(blocksBefore(tile), part), kBlock), span.window), 1);
   return e.div(e.max(oldest, e.number(0)), kBlock);
 }
 
-Value PatternKernel::highOf(const Tile &tile, const Span &span, Value part) {
+Value PatternKernel::highNear(const Tile &tile, const Span &span, Value part) {
   Value outer = outerPart(tile), none = e.number(-1);
   if (!p.back)
     return e.select(e.atMost(part, outer), e.add(blocksBefore(tile), part), none);
@@ -175,18 +206,60 @@ Value PatternKernel::highOf(const Tile &tile, const Span &span, Value part) {
   return e.select(e.atMost(outer, part), e.add(part, reach), none);
 }
 
-PatternKernel::Span PatternKernel::spanOf(const Item &item, const Tile &tile, Value head) {
+/// With `back` the last row of a block is a window or more from a part's first.
+Value PatternKernel::lowFar(const Span &span, Value part) {
+  return p.back ? e.add(part, e.div(span.window, kBlock)) : e.number(0);
+}
+
+/// Forwards the first row of a block is a window or more from a part's last.
+Value PatternKernel::highFar(const Tile &tile, const Span &span, Value part) {
+  Value none = e.number(-1), outer = outerPart(tile);
+  if (p.back) {
+    Value there = e.both(e.atMost(outer, part), hasFirstPlaces(tile, span, part));
+    return e.select(there, e.add(e.div(e.sub(tile.last, tile.first), kBlock), -1), none);
+  }
+  Value beyond = e.sub(e.add(e.mul(e.add(blocksBefore(tile), part), kBlock), 2 * kBlock - 1), span.window);
+  Value behind = e.div(e.max(beyond, e.number(0)), kBlock);
+  return e.select(e.atMost(part, outer), e.add(e.min(e.div(span.sights, kBlock), behind), -1), none);
+}
+
+/// Whether a part of a tile with `back` has rows that are first places of the document.
+Value PatternKernel::hasFirstPlaces(const Tile &tile, const Span &span, Value part) {
+  Value row = e.add(e.sub(tile.first, tile.start), e.mul(part, kRows));
+  return e.less(e.max(row, e.number(0)), span.sights);
+}
+
+PatternKernel::Span PatternKernel::spanOf(const Item &item, const Tile &tile, Value head, Value near) {
   Value window = p.kvOf < 0 ? item.window : e.load(operand(p.windows), e.wide(head));
   window = e.min(window, e.number(p.positions));
-  Span span{{}, {}, window};
+  Span span{{}, {}, window, {}, near};
+  if (p.tables == 1)
+    return nearSpan(tile, span);
+  span.sights = sightsOf(item, head);
+  Span within = nearSpan(tile, span), behind = farSpan(tile, span);
+  span.from = choose(
+      span, [&] { return within.from; }, [&] { return behind.from; });
+  span.to = choose(
+      span, [&] { return within.to; }, [&] { return behind.to; });
+  return span;
+}
+
+PatternKernel::Span PatternKernel::farSpan(const Tile &tile, Span span) {
+  Value outer = outerPart(tile);
+  span.from = lowFar(span, p.back ? outer : e.number(0));
+  span.to = e.max(e.add(highFar(tile, span, outer), 1), span.from);
+  return span;
+}
+
+PatternKernel::Span PatternKernel::nearSpan(const Tile &tile, Span span) {
   if (!p.back) {
-    span.from = lowOf(tile, span, e.number(0));
+    span.from = lowNear(tile, span, e.number(0));
     span.to = e.add(e.add(blocksBefore(tile), outerPart(tile)), 1);
     return span;
   }
   Value all = e.div(e.sub(tile.last, tile.first), kBlock);
   span.from = outerPart(tile);
-  span.to = e.min(all, e.add(highOf(tile, span, e.number(kParts - 1)), 1));
+  span.to = e.min(all, e.add(highNear(tile, span, e.number(kParts - 1)), 1));
   return span;
 }
 

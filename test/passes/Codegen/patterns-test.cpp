@@ -19,6 +19,7 @@ struct Case : DocumentRows {
   int64_t channel = 8, heads = 2, kvHeads = 2;
   int64_t places = 0; // of the pattern; 0: length
   std::vector<double> windows{kFull};
+  std::vector<double> firstPlaces{}; // behind the windows, one a head
   std::vector<double> kvOf{};
 
   std::string value() const {
@@ -34,6 +35,9 @@ struct Case : DocumentRows {
   std::string perQuery() const { return tensor(front() + "frozen:" + std::to_string(heads)); }
   std::string documents() const { return tensor(front(), "i32"); }
   std::string perHead() const { return "tensor<" + std::to_string(heads) + "xi32>"; }
+  std::string perWindow() const {
+    return "tensor<" + std::to_string(firstPlaces.empty() ? heads : 2 * heads) + "xi32>";
+  }
 };
 
 /// A kernel of one op: `operands` name and type, `results` types; `body` stands
@@ -68,7 +72,7 @@ std::string forwardText(const Case &c) {
                     withKv(c, {{"v", c.value()},
                                {"a", c.pattern()},
                                {"r", c.pattern()},
-                               {"w", c.perHead()},
+                               {"w", c.perWindow()},
                                {"d", c.documents()}}),
                     {c.out(), c.perQuery()}, "%v, %a, %r windows %w documents %d" + kv);
 }
@@ -78,7 +82,7 @@ std::string valueGradText(const Case &c) {
   return kernelText("mix_grad_value",
                     withKv(c, {{"a", c.pattern()},
                                {"r", c.pattern()},
-                               {"w", c.perHead()},
+                               {"w", c.perWindow()},
                                {"d", c.documents()},
                                {"l", c.perQuery()},
                                {"g", c.out()}}),
@@ -91,7 +95,7 @@ std::string patternGradText(const Case &c) {
                     withKv(c, {{"v", c.value()},
                                {"a", c.pattern()},
                                {"r", c.pattern()},
-                               {"w", c.perHead()},
+                               {"w", c.perWindow()},
                                {"d", c.documents()},
                                {"o", c.out()},
                                {"l", c.perQuery()},
@@ -117,7 +121,10 @@ std::string wholeGradText(const Case &c) {
 
 /// `first` is the argument of the windows; documents stand behind it.
 void fillCommon(KernelHarness &harness, const Case &c, size_t first, size_t kv) {
-  harness.fill[first] = [&c](size_t, size_t i) { return c.windows[i % c.windows.size()]; };
+  harness.fill[first] = [&c](size_t, size_t i) {
+    const auto heads = static_cast<size_t>(c.heads);
+    return i < heads ? c.windows[i % c.windows.size()] : c.firstPlaces[(i - heads) % c.firstPlaces.size()];
+  };
   harness.fill[first + 1] = [&c](size_t, size_t i) { return c.start(i); };
   if (!c.kvOf.empty())
     harness.fill[kv] = [&c](size_t, size_t i) { return c.kvOf[i]; };
@@ -205,6 +212,28 @@ TEST(Patterns, groups) {
   }
 }
 
+// Windows of one place and of a block, first places that end before, in and behind a window,
+// documents that begin in a block, shared values. Catches: pairs counted twice where both see
+// a key, first places of the row and not of the document, keys behind the last query's window
+// left out, first places of an earlier document.
+TEST(Patterns, firstPlaces) {
+  for (std::vector<double> starts : {std::vector<double>{0}, {0, 30, 100, 101, 163}, {0, 64, 192}})
+    for (bool shared : {false, true}) {
+      Case c;
+      c.batch = 2;
+      c.length = 260;
+      c.heads = 5;
+      c.kvHeads = shared ? 2 : 5;
+      c.places = 270;
+      if (shared)
+        c.kvOf = {1, 0, 1, 1, 0};
+      c.windows = {1, 64, 20, kFull, 100};
+      c.firstPlaces = {64, 128, 0, 64, 192};
+      c.starts = starts;
+      checkAll(c);
+    }
+}
+
 TEST(Patterns, channels) {
   for (int64_t channel : {6, 32, 65, 128}) {
     Case c;
@@ -229,7 +258,8 @@ TEST(Patterns, narrowVectors) {
 // One query at the end of a cache, in a document that began at 10.
 TEST(Patterns, decode) {
   for (double offset : {0.0, 1.0, 63.0, 64.0, 90.0})
-    for (double window : {kFull, 5.0}) {
+    for (double window : {kFull, 5.0, 6.0}) {
+      const bool firstPlaces = window == 6; // 64 of them, of two heads
       std::string v = tensor("batch:2 cache:96 kv:2 head:16"), p = tensor("frozen:4 place:100"),
                   d = tensor("batch:2 pos:1", "i32"), o = tensor("batch:2 pos:1 frozen:4 head:16"),
                   l = tensor("batch:2 pos:1 frozen:4");
@@ -237,12 +267,14 @@ TEST(Patterns, decode) {
                                        {{"v", v},
                                         {"a", p},
                                         {"r", p},
-                                        {"w", "tensor<4xi32>"},
+                                        {"w", firstPlaces ? "tensor<8xi32>" : "tensor<4xi32>"},
                                         {"d", d},
                                         {"o", "tensor<i32>"},
                                         {"kv", "tensor<4xi32>"}},
                                        {o, l}, "%v, %a, %r windows %w documents %d offset %o kv_of %kv"));
-      harness.fill[3] = [window](size_t, size_t i) { return i == 1 ? 3.0 : window; };
+      harness.fill[3] = [window](size_t, size_t i) {
+        return i == 1 ? 3.0 : i < 4 ? window : 64.0 * static_cast<double>(i % 2);
+      };
       harness.fill[4] = [offset](size_t, size_t i) { return i == 1 && offset > 60 ? 10.0 : 0.0; };
       harness.fill[5] = [offset](size_t, size_t) { return offset; };
       harness.fill[6] = [](size_t, size_t i) { return static_cast<double>(i / 2); };

@@ -106,6 +106,25 @@ TEST(Costs, GatherReadsItsRowsAndNotTheTable) {
   EXPECT_EQ(cost.bytesWritten, 4.0 * 24);
 }
 
+// Head 0: window 50 and 64 first places of 200; head 1: all. Pairs counted one by one.
+TEST(Costs, PatternsCountFirstPlacesBehindTheWindow) {
+  std::string v = "tensor<3x200x2x4xf32, #weft.axes<batch, pos, kv, head>>",
+              a = "tensor<2x200xf32, #weft.axes<frozen, place>>",
+              d = "tensor<3x200xi32, #weft.axes<batch, pos>>",
+              out = "tensor<3x200x2x4xf32, #weft.axes<batch, pos, frozen, head>>",
+              lse = "tensor<3x200x2xf32, #weft.axes<batch, pos, frozen>>";
+  Cost cost = costOf("%v : " + v + ", %a : " + a + ", %d : " + d,
+                     "%w = weft.integers [50, 2147483647, 64, 64] : tensor<4xi32>\n"
+                     "%o, %l = weft.mix %v, %a, %a windows %w documents %d : (" +
+                         v + ", " + a + ", " + a + ", tensor<4xi32>, " + d + ") -> (" + out + ", " + lse + ")",
+                     "weft.mix");
+  int64_t pairs = 0;
+  for (int64_t i = 0; i < 200; ++i)
+    for (int64_t j = 0; j <= i; ++j)
+      pairs += 1 + (i - j < 50 || j < 64 ? 1 : 0);
+  EXPECT_EQ(cost.productFlops, 2.0 * 3 * 4 * static_cast<double>(pairs));
+}
+
 // Forward, dx and dtable: three products of targets x words x channels.
 TEST(Costs, LossHeadGradientIsThreeProducts) {
   std::string x = "tensor<2x3x4xf32, #weft.axes<batch, pos, dim>>",

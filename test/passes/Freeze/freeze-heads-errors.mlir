@@ -73,3 +73,10 @@ module attributes {weft.frozen = {s = {heads = array<i64: 1>, windows = array<i3
     return %a : !h
   }
 }
+
+// -----
+
+// expected-error@below {{first_places = array<i32: 40> for 's': expected a multiple of 64 for each of its 1 heads}}
+module attributes {weft.frozen = {s = {first_places = array<i32: 40>, heads = array<i64: 0>, trained = false, windows = array<i32: 8>}}} {
+  func.func @forward() { return }
+}

@@ -47,3 +47,13 @@ func.func @small(%v: !narrow, %a: !pattern, %w: !list, %d: !places) -> !narrowou
   %out, %lse = weft.mix %v, %a, %a windows %w documents %d : (!narrow, !pattern, !pattern, !list, !places) -> (!narrowout, !rows)
   return %out : !narrowout
 }
+
+// First places behind the windows: two tables a head.
+!twice = tensor<6xi32>
+// CHECK-LABEL: func.func @firstPlaces
+// CHECK: weft.mix_table %arg1, %arg1 windows %arg2 : {{.*}} -> (tensor<3x10112xf32, #weft.axes<frozen, cell>>,
+// CHECK: weft.mix_product %{{.*}} windows %arg2 documents %arg3 : ({{.*}}tensor<6xi32>
+func.func @firstPlaces(%v: !kv, %a: !pattern, %w: !twice, %d: !places, %k: !list) -> !out {
+  %out, %lse = weft.mix %v, %a, %a windows %w documents %d kv_of %k : (!kv, !pattern, !pattern, !twice, !places, !list) -> (!out, !rows)
+  return %out : !out
+}

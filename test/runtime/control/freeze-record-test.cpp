@@ -8,8 +8,8 @@ namespace {
 FreezeRecord example() {
   FreezeRecord record;
   record.positions = 64;
-  record.frozen["block.0.attn"] = {{1, 3}, {7, 2147483647}, true};
-  record.frozen["block.2.attn"] = {{4}, {64}, false, true};
+  record.frozen["block.0.attn"] = {{1, 3}, {7, 2147483647}, {0, 128}, true};
+  record.frozen["block.2.attn"] = {{4}, {64}, {0}, false, true};
   record.pruned["block.1.attn"] = {0, 2};
   record.statements["frozen/0"].installed = 2;
   record.statements["frozen/0"].planned = {{1, "block.1.attn", 3}};
@@ -28,6 +28,14 @@ TEST(FreezeRecord, IsReadAsWritten) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(toJson(*read), json["freeze"]);
   EXPECT_EQ(read->frozen["block.0.attn"].windows[1], 2147483647);
+  EXPECT_EQ(read->frozen["block.0.attn"].firstPlaces, (std::vector<int64_t>{0, 128}));
+  Json older = json; // has no first places
+  older["freeze"]["frozen"]["block.0.attn"].erase("first_places");
+  EXPECT_EQ(readFreezeRecord(older)->frozen["block.0.attn"].firstPlaces, (std::vector<int64_t>{0, 0}));
+  for (int64_t places : {-64, 40}) {
+    older["freeze"]["frozen"]["block.0.attn"]["first_places"] = {0, places};
+    EXPECT_EQ(readFreezeRecord(older).status().code(), absl::StatusCode::kDataLoss);
+  }
   EXPECT_TRUE(read->frozen["block.2.attn"].dense);
   EXPECT_FALSE(read->frozen["block.0.attn"].dense);
   EXPECT_TRUE(readFreezeRecord(Json())->empty());
@@ -39,6 +47,23 @@ TEST(FreezeRecord, IsReadAsWritten) {
   EXPECT_EQ(readFreezeRecord(broken).status().code(), absl::StatusCode::kDataLoss);
   broken["freeze"]["frozen"]["block.0.attn"]["windows"] = {"all", 1};
   EXPECT_EQ(readFreezeRecord(broken).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// Mutation caught: a flag or a report that is taken for what it should be (nlohmann throws).
+TEST(FreezeRecord, OtherTypesAreRefused) {
+  const Json good = {{"freeze", toJson(example())}};
+  auto refused = [&](const char *pointer, const Json &value) {
+    Json broken = good;
+    broken[Json::json_pointer(pointer)] = value;
+    return readFreezeRecord(broken).status().code() == absl::StatusCode::kDataLoss;
+  };
+  EXPECT_TRUE(refused("/freeze/frozen/block.0.attn/trained", "yes"));
+  EXPECT_TRUE(refused("/freeze/frozen/block.0.attn/dense", 1));
+  EXPECT_TRUE(refused("/freeze/statements/frozen~10/done", nullptr));
+  EXPECT_TRUE(refused("/freeze/events", {3}));
+  EXPECT_TRUE(refused("/freeze/events", 3));
+  EXPECT_TRUE(refused("/freeze/events/0/statement", 3));
+  EXPECT_TRUE(refused("/freeze/events/0/heads", {{"a", 1}}));
 }
 
 TEST(FreezeRecord, KnowsLiveHeads) {

@@ -8,6 +8,8 @@
 
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <random>
 
 namespace weft::rt {
 namespace {
@@ -180,6 +182,87 @@ TEST(Pattern, LeavesOutNegligibleMass) {
   EXPECT_EQ(effectiveWindow(pattern, 0), kNoWindow);
   Pattern flat{std::vector<float>(50), std::vector<float>(50), kNoWindow};
   EXPECT_EQ(effectiveWindow(flat, std::pow(2, -11)), kNoWindow);
+}
+
+// exp(-d / 10) over 512 places: beyond W a long row has exp(-W / 10) of its mass, and
+// 10 ln 2048 = 76.2, so W = 77 with no first places: each would cost a block of 64 keys.
+// A pattern whose first four places weigh e^12 times as much reaches them from everywhere:
+// no window, but 64 first places beside one.
+TEST(Pattern, LeavesOutTheMiddle) {
+  const double share = std::pow(2, -11);
+  Pattern decaying{std::vector<float>(512), {}, kNoWindow};
+  for (int d = 0; d < 512; ++d)
+    decaying.r.push_back(-0.1F * static_cast<float>(d < 400 ? d : 400));
+  PatternCut cut = cutMiddle(decaying, share);
+  EXPECT_EQ(cut.window, 77);
+  EXPECT_EQ(cut.firstPlaces, 0);
+  EXPECT_EQ(cut.window, effectiveWindow(decaying, share));
+  Pattern sinks = decaying;
+  for (size_t j = 4; j < sinks.a.size(); ++j)
+    sinks.a[j] = -12;
+  for (float &r : sinks.r)
+    r = std::max(r, -10.0F);
+  EXPECT_EQ(effectiveWindow(sinks, share), kNoWindow);
+  cut = cutMiddle(sinks, share);
+  EXPECT_EQ(cut.firstPlaces, 64);
+  EXPECT_LT(cut.window, 200);
+  EXPECT_EQ(cutMiddle(sinks, 0).window, kNoWindow);
+  sinks.window = 300; // has a window: that is cut, and no first places
+  EXPECT_EQ(cutMiddle(sinks, share).firstPlaces, 0);
+}
+
+/// Mass of row `row` of `whole` that `cut` leaves out.
+double leftOut(const Pattern &whole, const PatternCut &cut, int64_t row) {
+  const std::vector<double> values = patternRow(whole, row);
+  double sum = 0;
+  for (int64_t j = 0; j <= row; ++j)
+    if (row - j >= cut.window && j >= cut.firstPlaces)
+      sum += values[static_cast<size_t>(j)];
+  return sum;
+}
+
+// All pairs of first places and window, tried one by one. Catches: a window too small for
+// some row, a larger one than is needed, pairs counted of one row, the first of several
+// choices that is no better.
+TEST(Pattern, TheCutOfTheMiddleIsTheSmallest) {
+  const int64_t length = 260;
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (double share : {0.001, 0.02, 0.2}) {
+    Pattern whole{{}, {}, kNoWindow};
+    for (int64_t i = 0; i < length; ++i) {
+      whole.a.push_back(-3 - 2 * uniform(random) * uniform(random) + (i < 70 ? 2.5F : 0));
+      whole.r.push_back(std::max(-0.05F * static_cast<float>(i), -2.5F) + uniform(random) / 2);
+    }
+    const PatternCut found = cutMiddle(whole, share);
+    int64_t best = length * (length + 1) / 2;
+    PatternCut wanted;
+    for (int64_t first = 0; first < length; first += kPlacesGrain)
+      for (int64_t window = 1; window <= length; ++window) {
+        const PatternCut cut{window, first};
+        bool fits = true;
+        int64_t pairs = 0;
+        for (int64_t row = 0; row < length && fits; ++row) {
+          fits = leftOut(whole, cut, row) <= share * (1 + 1e-12);
+          for (int64_t j = 0; j <= row; ++j)
+            pairs += row - j < window || j < first ? 1 : 0;
+        }
+        if (fits && pairs < best)
+          best = pairs, wanted = cut;
+      }
+    EXPECT_EQ(found.window, wanted.window) << share;
+    EXPECT_EQ(found.firstPlaces, wanted.firstPlaces) << share;
+    EXPECT_EQ(keptPairs(length, found), best) << share;
+    Pattern kept = whole;
+    kept.window = found.window, kept.firstPlaces = found.firstPlaces;
+    const std::vector<double> logSums = patternLogSums(kept), all = patternLogSums(whole);
+    for (int64_t row = 0; row < length; row += 7) {
+      const std::vector<double> values = patternRow(kept, row);
+      EXPECT_NEAR(std::accumulate(values.begin(), values.end(), 0.0), 1, 1e-12);
+      EXPECT_NEAR(std::exp(logSums[static_cast<size_t>(row)] - all[static_cast<size_t>(row)]),
+                  1 - leftOut(whole, found, row), 1e-12);
+    }
+  }
 }
 
 } // namespace

@@ -88,6 +88,7 @@ absl::StatusOr<rt::OrderedJson> weft::inspect::patternList(const Program &progra
       rt::OrderedJson entry = {{"address", addressOf(site)},
                                {"head", frozen.heads[i]},
                                {"window", frozen.windows[i] >= rt::kNoBound ? -1 : frozen.windows[i]},
+                               {"first_places", frozen.firstPlaces.empty() ? 0 : frozen.firstPlaces[i]},
                                {"trained", frozen.trained}};
       entry.update(*picture);
       list.push_back(std::move(entry));

@@ -124,7 +124,7 @@ function patternPicture(pattern) {
   const scale = pattern.length / n;
   const window = pattern.window < 0 ? Infinity : pattern.window;
   const rows = Array.from({length: n}, (_, i) => {
-    const row = Array.from({length: n}, (__, j) => j > i || (i - j) * scale >= window ? 0
+    const row = Array.from({length: n}, (__, j) => j > i || ((i - j) * scale >= window && j * scale >= pattern.first_places) ? 0
       : pattern.p ? pattern.p[i][j] : Math.exp(pattern.a[j] + pattern.r[i - j]));
     const sum = pattern.p ? 1 : totalOf(row, (value) => value);
     return row.map((value) => sum > 0 ? value / sum : 0);
@@ -145,7 +145,7 @@ function patternPicture(pattern) {
     showTip(`${name}\nquery ${Math.floor(i * scale)}, key ${Math.floor(j * scale)}: ${j > i ? 'not seen' : shortly(rows[i][j])}`, event.clientX, event.clientY);
   });
   canvas.addEventListener('pointerleave', hideTip);
-  return h('figure', {}, canvas, h('figcaption', {class: 'note'}, `${name}, window ${windowText(pattern.window)}${pattern.trained ? ', trained' : ''}`));
+  return h('figure', {}, canvas, h('figcaption', {class: 'note'}, `${name}, window ${windowText(pattern.window)}${pattern.first_places ? ` and ${pattern.first_places} first places` : ''}${pattern.trained ? ', trained' : ''}`));
 }
 
 /** Where a field of a head stands in its row; others follow as they are. */

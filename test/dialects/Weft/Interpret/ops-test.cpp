@@ -502,13 +502,28 @@ TEST(OpsAgainstNumpy, Patterns) {
                {{"out", out}, {"lse", rows}},
                "weft.mix %v, %a, %distance windows %windows documents %doc_start kv_of %kv_of"});
   }
+  // First places of documents behind the windows.
+  std::vector<double> starts(2 * 150, 0);
+  std::fill(starts.begin() + 20, starts.begin() + 150, 20);
+  cases.add({"mix of first places",
+             "mix",
+             "",
+             {{"v", {{"batch", 2}, {"pos", 150}, {"kv", 2}, {"channel", 3}}},
+              {"a", {{"frozen", 3}, {"place", 151}}},
+              {"distance", {{"frozen", 3}, {"place", 151}}},
+              {"windows", {{"heads", 6}}, "i32", {1, 70, 20, 64, 64, 0}},
+              {"doc_start", {{"batch", 2}, {"pos", 150}}, "i32", starts},
+              {"kv_of", {{"heads", 3}}, "i32", kvOf}},
+             {{"out", {{"batch", 2}, {"pos", 150}, {"frozen", 3}, {"channel", 3}}},
+              {"lse", {{"batch", 2}, {"pos", 150}, {"frozen", 3}}}},
+             "weft.mix %v, %a, %distance windows %windows documents %doc_start kv_of %kv_of"});
   const Operand square{"p", {{"frozen", 3}, {"row", 6}, {"place", 6}}},
-      starts{"doc_start", {{"batch", 2}, {"pos", 5}}, "i32", documents},
+      begins{"doc_start", {{"batch", 2}, {"pos", 5}}, "i32", documents},
       readers{"kv_of", {{"heads", 3}}, "i32", kvOf};
   cases.add({"mix by whole patterns",
              "mix_dense",
              "",
-             {{"v", values}, square, starts, readers},
+             {{"v", values}, square, begins, readers},
              {{"out", out}},
              "weft.mix_dense %v, %p documents %doc_start kv_of %kv_of"});
   cases.add({"mix by whole patterns in a cache",

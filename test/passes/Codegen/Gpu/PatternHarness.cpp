@@ -36,7 +36,7 @@ static std::string tensor(const std::vector<std::pair<std::string, int64_t>> &ax
 
 /// x, table, scale, windows, starts, [lse], [kv_of]; y, [row_lse].
 std::string PatternCase::text() const {
-  int64_t t = tablePlaces(), cells = 64 * (8 * ((t + 63) / 64) + 63);
+  int64_t t = tablePlaces(), cells = tables() * 64 * (8 * ((t + 63) / 64) + 63);
   auto xOf = [&](const std::string &e) {
     return tensor({{"batch", batch}, {"pos", length}, {"heads", heads}, {"head", channel}}, e);
   };
@@ -46,12 +46,13 @@ std::string PatternCase::text() const {
   auto tableOf = [&](const std::string &e) { return tensor({{"heads", heads}, {"cell", cells}}, e); };
   std::string perPlace = tensor({{"heads", heads}, {"place", t}}, "f32");
   std::string perHead = "tensor<" + std::to_string(heads) + "xi32>";
+  std::string perWindow = "tensor<" + std::to_string(tables() * heads) + "xi32>";
   std::string rows = tensor({{"batch", batch}, {"pos", length}}, "i32");
   std::string perRow = tensor({{"batch", batch}, {"pos", length}, {"heads", heads}}, "f32");
   std::string y = yOf("f32"), stored = f32 ? y : yOf("bf16");
   std::string arguments = "%x: " + xOf("bf16") + ", %t: " + tableOf("bf16") + ", %s: " + perPlace +
-                          ", %w: " + perHead + ", %d: " + rows;
-  std::string types = xOf("f32") + ", " + tableOf("f32") + ", " + perPlace + ", " + perHead + ", " + rows;
+                          ", %w: " + perWindow + ", %d: " + rows;
+  std::string types = xOf("f32") + ", " + tableOf("f32") + ", " + perPlace + ", " + perWindow + ", " + rows;
   std::string options, made = "%y";
   std::string given = y, results = stored, yielded = f32 ? "%y" : "%yh";
   if (lse) {
@@ -99,20 +100,24 @@ void PatternHarness::makeBuffers() {
     return numbers;
   };
   int64_t t = c.tablePlaces(), blocks = 8 * ((t + 63) / 64) + 63;
-  std::vector<float> table(static_cast<size_t>(c.heads * blocks * 64));
+  const int64_t tables = c.tables();
+  std::vector<float> table(static_cast<size_t>(c.heads * tables * blocks * 64));
   powers.clear();
   for (float power : draw(c.heads * t, positive))
     powers.push_back(power);
-  for (int64_t h = 0; h < c.heads; ++h)
+  for (int64_t number = 0; number < c.heads * tables; ++number)
     for (int64_t cell = 0; cell < blocks * 64; ++cell) {
       int64_t n = cell / 64 * 8 + cell % 64 / 8 + cell % 8, d = c.back ? n - 255 : 8 * (blocks - 32) + 7 - n;
-      if (d >= 0 && d < std::min<int64_t>(t, c.window(h)))
-        table[static_cast<size_t>(h * blocks * 64 + cell)] =
+      int64_t h = number / tables;
+      bool within = number % tables == 0; // the second table has what is behind the window
+      if (d >= 0 && d < t && (d < c.window(h)) == within)
+        table[static_cast<size_t>(number * blocks * 64 + cell)] =
             static_cast<float>(powers[static_cast<size_t>(h * t + d)]);
     }
   std::vector<int32_t> windows, starts;
   for (int64_t h = 0; h < c.heads; ++h)
     windows.push_back(c.window(h));
+  windows.insert(windows.end(), c.firstPlaces.begin(), c.firstPlaces.end());
   for (int64_t row = 0; row < c.batch; ++row)
     for (int64_t i = 0; i < c.length; ++i)
       starts.push_back(c.start(row, i));
@@ -161,7 +166,7 @@ std::vector<double> PatternHarness::expected() const {
     for (int64_t i = 0; i < c.length; ++i)
       for (int64_t j = c.start(b, i); j <= i; ++j)
         for (int64_t h = 0; h < c.heads; ++h) {
-          if (i - j >= c.window(h))
+          if (!c.sees(h, i, j, c.start(b, i)))
             continue;
           int64_t to = c.back ? j : i, from = c.back ? i : j;
           int64_t head = c.kvOf.empty() ? h : c.kvOf[static_cast<size_t>(h)];

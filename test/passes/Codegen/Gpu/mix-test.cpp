@@ -3,6 +3,7 @@
 
 #include "test/passes/Codegen/KernelHarness.h"
 
+#include <array>
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -41,6 +42,24 @@ TEST(GpuMix, tables) {
   }
 }
 
+// Catches: first places counted twice within the window, the second table's distances in the
+// first, a last step of keys that holds more than first places.
+TEST(GpuMix, tablesWithFirstPlaces) {
+  for (int64_t places : {1, 65, 129, 300, 530}) {
+    std::string pattern = tensor("frozen:3 place:" + std::to_string(places));
+    std::string table = tensor("frozen:3 cell:" + std::to_string(128 * (8 * ((places + 63) / 64) + 63)));
+    GpuHarness harness(kernelOf("weft.mix_table %a0, %a1 windows %a2", {pattern, pattern, "tensor<6xi32>"},
+                                {table, table, pattern, pattern, pattern}));
+    harness.fill[0] = [](size_t, size_t i) { return 3 * std::sin(0.7 * static_cast<double>(i)); };
+    harness.fill[1] = [](size_t, size_t i) { return 4 * std::cos(0.3 * static_cast<double>(i)); };
+    harness.fill[2] = [](size_t, size_t i) {
+      return std::array<double, 6>{2147483647.0, 1.0, 150.0, 64.0, 192.0, 64.0}[i];
+    };
+    harness.storeHalves({}, {0, 1});
+    harness.check(5e-5);
+  }
+}
+
 // Catches: a scale by place instead of by place of the document, a head's values of another.
 TEST(GpuMix, scales) {
   for (bool shared : {false, true}) {
@@ -65,22 +84,31 @@ TEST(GpuMix, scales) {
 TEST(GpuMix, gradients) {
   struct Case {
     int64_t length, channel;
-    bool shared;
+    bool shared, firstPlaces;
   };
-  for (const Case &c : {Case{1, 8, false}, Case{64, 64, false}, Case{65, 40, true}, Case{200, 72, true}}) {
+  for (const Case &c : {Case{1, 8, false, false}, Case{64, 64, false, false}, Case{65, 40, true, false},
+                        Case{200, 72, true, false}, Case{200, 40, false, true}}) {
     SCOPED_TRACE("length " + std::to_string(c.length));
     std::string rows = "batch:2 pos:" + std::to_string(c.length) + " ",
                 channel = " head:" + std::to_string(c.channel);
     std::string v = tensor(rows + (c.shared ? "kv:1" : "kv:2") + channel),
                 y = tensor(rows + "frozen:2" + channel);
     std::string pattern = tensor("frozen:2 place:" + std::to_string(c.length + 3));
-    std::vector<std::string> arguments{
-        v, pattern, pattern, "tensor<2xi32>", tensor(rows, "i32"), y, tensor(rows + "frozen:2"), y};
+    std::vector<std::string> arguments{v,
+                                       pattern,
+                                       pattern,
+                                       c.firstPlaces ? "tensor<4xi32>" : "tensor<2xi32>",
+                                       tensor(rows, "i32"),
+                                       y,
+                                       tensor(rows + "frozen:2"),
+                                       y};
     std::string op = "weft.mix_grad_pattern %a0, %a1, %a2 windows %a3 documents %a4, %a5, %a6, %a7";
     if (c.shared)
       op += " kv_of %a8", arguments.push_back("tensor<2xi32>");
     GpuHarness harness(kernelOf(op, arguments, {pattern, pattern}));
-    harness.fill[3] = [](size_t, size_t i) { return i ? 2147483647.0 : 50.0; };
+    harness.fill[3] = [&c](size_t, size_t i) {
+      return i > 1 ? 64.0 : i == 0 ? 50.0 : c.firstPlaces ? 1.0 : 2147483647.0;
+    };
     harness.fill[4] = [&c](size_t, size_t i) {
       size_t place = i % static_cast<size_t>(c.length);
       return place < 20 ? 0.0 : place < 23 ? 20.0 : place < 130 ? 23.0 : 130.0;

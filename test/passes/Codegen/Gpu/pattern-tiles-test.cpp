@@ -72,6 +72,49 @@ TEST(PatternTiles, documents) {
   }
 }
 
+// First places that end before, in and behind the window, in a part and at the end of a
+// tile; documents that begin in a part. Catches: pairs that both ranges see counted twice,
+// first places of the row and not of the document, blocks of either range left out, rows of
+// a tile with `back` that are no first places.
+TEST(PatternTiles, firstPlaces) {
+  for (int64_t length : {64, 65, 200, 385, 600}) {
+    PatternCase c;
+    c.length = length;
+    c.heads = c.results = 5;
+    c.windows = {1, 64, 65, 130, INT32_MAX};
+    c.firstPlaces = {64, 128, 0, 320, 64};
+    checkBoth(c);
+  }
+  PatternCase c;
+  c.batch = 3;
+  c.length = 600;
+  c.heads = c.results = 3;
+  c.windows = {2, 70, 129};
+  c.firstPlaces = {128, 64, 256};
+  c.starts = {{0, 5, 6, 300}, {0, 257, 258, 512}, {0, 64, 128, 299}};
+  checkBoth(c);
+  c.lse = true;
+  check(c);
+}
+
+// Catches: sums of two heads with one's scale, or rows of one kept for another's first places.
+TEST(PatternTiles, groupsWithFirstPlaces) {
+  PatternCase c;
+  c.back = true;
+  c.batch = 2;
+  c.length = 400;
+  c.channel = 128;
+  c.heads = 4;
+  c.results = 3;
+  c.places = 450;
+  c.kvOf = {2, 0, 2, 2};
+  c.windows = {INT32_MAX, 20, 100, 1};
+  c.firstPlaces = {0, 64, 192, 128};
+  c.starts = {{0, 111}, {0}};
+  c.f32 = true;
+  check(c);
+}
+
 // Catches: channels of the second panel in the first's place; a head's table, scale
 // or window read for another's; patterns of more places than there are.
 TEST(PatternTiles, wideHeads) {
@@ -131,9 +174,12 @@ PatternCase small(bool back) {
 }
 
 TEST(PatternTiles, everyOrderGivesTheSameBits) {
-  constexpr uint64_t kSchedules = 100; // of each direction
-  for (bool back : {false, true}) {
-    PatternHarness harness(small(back));
+  constexpr uint64_t kSchedules = 50; // of each
+  for (int kind : {0, 1, 2, 3}) {
+    PatternCase c = small(kind % 2 != 0);
+    if (kind > 1)
+      c.windows = {40}, c.firstPlaces.assign(static_cast<size_t>(c.heads), 64);
+    PatternHarness harness(c);
     std::vector<float> first;
     for (uint64_t seed = 0; seed < kSchedules; ++seed) {
       absl::Status status = harness.run({seed, kEffects[seed % 3], 1 + static_cast<int64_t>(seed % 3)});
@@ -208,15 +254,19 @@ TEST(PatternTiles, assembly) {
     GTEST_SKIP() << "unsupported: " << findPtxas().status().message();
   for (int64_t channel : {64, 128})
     for (bool back : {false, true})
-      for (bool grouped : {false, true}) {
+      for (int kind : {0, 1, 2, 3}) {
+        const bool grouped = kind % 2 != 0;
         PatternCase c;
         c.back = back;
         c.batch = 2, c.length = 4096, c.heads = c.results = 3, c.channel = channel;
+        if (kind > 1)
+          c.firstPlaces = {64, 0, 128}, c.windows = {300};
         if (grouped && back)
           c.kvOf = {0, 0, 0}, c.results = 1;
         c.lse = grouped && !back;
         std::string name = "channel " + std::to_string(channel) + (back ? ", back" : "") +
-                           (grouped ? back ? ", grouped" : ", log-sums" : "");
+                           (grouped ? back ? ", grouped" : ", log-sums" : "") +
+                           (kind > 1 ? ", first places" : "");
         PatternHarness harness(c);
         auto module = lowerTileToLLVM(harness.tile.kernel(), {});
         ASSERT_TRUE(succeeded(module)) << name;
