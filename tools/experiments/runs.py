@@ -1,6 +1,7 @@
 """What the experiments share: runs that go on where they were stopped, paired
 tables, and their place in docs/experiments.md."""
 import argparse
+import concurrent.futures
 import datetime
 import json
 import math
@@ -23,6 +24,8 @@ def arguments(name, description, **defaults):
     parser.add_argument("--arms", help="only these, with commas; the first is compared with")
     parser.add_argument("--gpu", action="store_true", help="the larger model of this experiment, on an NVIDIA GPU")
     parser.add_argument("--out", help=f"default: runs/experiments/{name}, with --gpu {name}-gpu")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time; what the GPU or the cores can hold (default: %(default)s)")
+    parser.add_argument("--table", action="store_true", help="train nothing: the table of the runs that are finished")
     parser.add_argument("--weft", default=os.path.join(ROOT, "build", "dev", "bin", "weft"))
     parser.add_argument("--write", action="store_true", help="put the table into docs/experiments.md")
     return parser
@@ -42,19 +45,40 @@ class Experiment:
     def __init__(self, name, options):
         self.name, self.options = name, options
         self.seeds = [int(seed) for seed in options.seeds.split(",")]
-        self.rows = {}  # arm: {seed: result}
+        self.rows, self.arms = {}, {}  # arm: {seed: result}; the arms in their order
         os.makedirs(options.out, exist_ok=True)
 
     def folder(self, arm, seed):
         return os.path.join(self.options.out, arm.replace(" ", "-"), f"seed-{seed}")
 
     def weft(self, *words, quiet=True):
-        done = subprocess.run([self.options.weft, *words], stdout=subprocess.PIPE, text=True)
+        several = self.options.jobs > 1  # what they say would be mixed up
+        done = subprocess.run([self.options.weft, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE if several else None, text=True)
         if done.returncode == 130:
             sys.exit("stopped and saved; the same command goes on")
         if done.returncode != 0:
-            sys.exit(f"failed: weft {shlex.join(words)}")
+            sys.exit(f"failed: weft {shlex.join(words)}" + (f"\n{done.stderr[-1000:]}" if several else ""))
         return done.stdout
+
+    def side_by_side(self, tasks):
+        """Does (name, name of the task it needs or None, function) tasks, at most --jobs at a time, earlier ones
+        first. What needs a failed one is left out. Returns whether all were done."""
+        done, waiting, running = set(), list(tasks), {}
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            while waiting or running:
+                ready = [task for task in waiting if task[1] is None or task[1] in done]
+                for task in ready[:self.options.jobs - len(running)]:
+                    waiting.remove(task)
+                    running[pool.submit(task[2])] = task[0]
+                if not running:
+                    break
+                for future in concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED).done:
+                    name = running.pop(future)
+                    if future.exception():
+                        print(f"{name}: {future.exception()}", file=sys.stderr, flush=True)
+                    else:
+                        done.add(name)
+        return len(done) == len(tasks)
 
     def log(self, folder, kind):
         lines = []
@@ -84,25 +108,29 @@ class Experiment:
         goal = until or self.options.steps
         stop = (["--until", str(until)] if until else []) + (["--device", "cuda"] if self.options.gpu else [])
         if state is None or state["step"] < goal:
+            if self.options.table:
+                raise SystemExit(f"not finished: {folder}")
             if state is None and not os.path.exists(os.path.join(folder, "run.weft")):
                 self.weft("train", *begin, "--out", folder, *stop)
             else:
                 self.weft("train", "--resume", folder, *stop, *plans)
-        return self.result(folder)
+        return self.result(folder, finished=until is None)
 
     def branch(self, trunk, folder):
         """A copy of a run that stopped, to go on in another way."""
-        if not os.path.exists(folder):
+        if not os.path.exists(folder) and not self.options.table:
             shutil.copytree(trunk, folder + ".copying")
             os.rename(folder + ".copying", folder)
 
-    def result(self, folder):
+    def result(self, folder, finished):
         evaluations, state = self.log(folder, "eval"), self.state(folder)
         result = {"loss": evaluations[-1]["loss"] if evaluations else math.nan, "tokens": state["tokens"],
                   "seconds": state["seconds"]}
         windows = self.log(folder, "windows")
         if windows:
             result["acr"] = windows[-1]["acr"]
+        if finished and math.isnan(result["loss"]):
+            raise SystemExit(f"no evaluation in {folder}")
         return result
 
     def note(self, arm, seed, result):
@@ -112,16 +140,16 @@ class Experiment:
 
     def difference(self, arm, against, key="loss"):
         """Mean, sd and number of differences by seed."""
-        ours, theirs = self.rows[arm], self.rows[against]
+        ours, theirs = self.rows[arm], self.rows.get(against, {})
         d = [ours[seed][key] - theirs[seed][key] for seed in ours if seed in theirs]
-        return statistics.mean(d), statistics.stdev(d) if len(d) > 1 else math.nan, len(d)
+        return statistics.mean(d) if d else math.nan, statistics.stdev(d) if len(d) > 1 else math.nan, len(d)
 
     def table(self, against, distinct, columns=(), floor=None):
         """Markdown. `floor`: an arm that is the same function as `against`; its difference is noise."""
         head = ["arm", "loss", "perplexity", "difference", "sd", "seeds", ""] + list(columns) + ["tokens", "epochs"]
         lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         width = abs(self.difference(floor, against)[0]) if floor in self.rows else 0.0
-        for arm, results in self.rows.items():
+        for arm, results in sorted(self.rows.items(), key=lambda row: list(self.arms).index(row[0])):
             losses = [result["loss"] for result in results.values()]
             loss, first = statistics.mean(losses), next(iter(results.values()))
             mean, sd, count = self.difference(arm, against)
@@ -129,7 +157,7 @@ class Experiment:
             word = "noise floor" if arm == floor else "one seed" if noise and count < 2 else "within noise" if noise else ""
             cells = [arm, f"{loss:.4f}", f"{math.exp(loss):.3f}"]
             cells += ["", "", str(count), ""] if arm == against else [
-                f"{mean:+.4f}", "-" if math.isnan(sd) else f"{sd:.4f}", str(count), word]
+                "-" if math.isnan(mean) else f"{mean:+.4f}", "-" if math.isnan(sd) else f"{sd:.4f}", str(count), word]
             for column in columns:
                 values = [result[column] for result in results.values() if column in result]
                 cells.append(f"{statistics.mean(values):.4g}" if values else "-")
@@ -181,4 +209,5 @@ def tokens_of(experiment, *sources):
 
 def chosen(experiment, arms):
     wanted = experiment.options.arms
-    return arms if wanted is None else {name: arms[name] for name in wanted.split(",")}
+    experiment.arms = arms if wanted is None else {name: arms[name] for name in wanted.split(",")}
+    return experiment.arms
