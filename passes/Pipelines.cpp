@@ -69,6 +69,7 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   if (reached(Stage::Programs))
     return;
 
+  programs.lastPosition = options.lastPosition;
   // Newton-Schulz steps run as products; the interpreter takes them whole.
   manager.addPass(createExpandPolar());
   manager.addPass(createCSEPass());

@@ -38,3 +38,4 @@ void buildPipeline(mlir::PassManager &manager, const PipelineOptions &options);
 void registerWeftPasses();
 
 } // namespace weft
+  bool lastPosition = false;                 // of prefill: outputs of the last position alone

@@ -27,7 +27,8 @@ struct Operand {
   Space space = Space::Arena;
   uint64_t offset = 0; // bytes from the start of the space; Input, Result: the port's number
   uint64_t bytes = 0;
-  uint64_t start = 0; // Input, Result: bytes from the start of the port's tensor
+  uint64_t start = 0;   // Input, Result: bytes from the start of the port's tensor
+  bool written = false; // what is updated in place is among those read, too
 };
 
 /// C = beta I + A B for `batch` independent row-major products (batch: 1).
@@ -98,6 +99,7 @@ struct Call {
   uint32_t kernel = 0;
   int64_t grid = 1;
   std::vector<Operand> operands;
+  bool beside = false; // GPU: waits only for calls whose memory it shares (fixed patterns beside attention)
 };
 
 /// A named input or result of a program.

@@ -150,7 +150,7 @@ struct FormPrograms : impl::FormProgramsBase<FormPrograms> {
           "write `output logits = ...` in it");
     removeDropout(program);
     eraseUnusedArguments(program, {"targets"});
-    return success();
+    return lastPosition ? keepLastPosition(program) : success();
   }
 
   /// State for gradients and moments of the parameters that are trained, once.

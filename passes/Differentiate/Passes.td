@@ -81,6 +81,8 @@ def FormPrograms : WeftPass<"form-programs"> {
     ListOption<"programs", "programs", "std::string", "programs to make: micro, update, eval, prefill, decode, calibrate, calibrate_branch, calibrate_gradient, calibrate_statistics">,
     Option<"cacheLength", "cache-length", "int64_t", "0",
            "positions that decode's caches hold (0: those that @forward is compiled for)">,
+    Option<"lastPosition", "last-position", "bool", "false",
+           "prefill gives its outputs at the last position alone, and computes what they need">,
   ];
 }
 

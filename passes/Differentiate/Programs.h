@@ -67,6 +67,11 @@ std::string secondMomentName(llvm::StringRef path);
 /// Makes @decode of @forward (FormDecode.cpp). Errors are emitted.
 mlir::LogicalResult formDecode(mlir::func::FuncOp forward, int64_t cacheLength);
 
+/// Cuts the results of @prefill to the last position of each row, and with them all
+/// that nothing else needs: a row a batch row behind the last attention, whose only query it is
+/// (LastPosition.cpp). Errors are emitted.
+mlir::LogicalResult keepLastPosition(mlir::func::FuncOp program);
+
 /// Makes @calibrate of @forward: q (times the scale), k and v of every attend as `SITE.q`, `SITE.k` and `SITE.v`,
 /// SITE the branch it stands in; or @calibrate_gradient: `loss_sum` and `SITE.out`
 /// (FormCalibrate.cpp). Both in evaluation mode. Errors are emitted.

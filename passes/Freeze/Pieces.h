@@ -1,7 +1,7 @@
 //===- Pieces.h - A value of all heads as parts of some heads ----*- C++ -*-===//
 #pragma once
 
-#include "passes/Freeze/Take.h"
+#include "passes/Differentiate/Take.h"
 
 namespace weft {
 

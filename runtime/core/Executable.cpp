@@ -22,7 +22,7 @@
 namespace weft::rt {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 constexpr std::array<const char *, 4> kSpaces{"state", "arena", "input", "result"};
 constexpr std::array<const char *, 4> kKinds{"code", "gemm", "zero", "copy"};
 constexpr std::array<const char *, 3> kForms{"host", "ptx", "cubin"};
@@ -90,9 +90,12 @@ Json toJson(const Program &program) {
   for (const Call &call : program.calls) {
     Json operands = Json::array();
     for (const Operand &operand : call.operands)
-      operands.push_back(
-          Json::array({word(kSpaces, operand.space), operand.offset, operand.bytes, operand.start}));
-    calls.push_back({{"kernel", call.kernel}, {"grid", call.grid}, {"operands", std::move(operands)}});
+      operands.push_back(Json::array(
+          {word(kSpaces, operand.space), operand.offset, operand.bytes, operand.start, operand.written}));
+    calls.push_back({{"kernel", call.kernel},
+                     {"grid", call.grid},
+                     {"beside", call.beside},
+                     {"operands", std::move(operands)}});
   }
   return {{"name", program.name},
           {"inputs", toJson(program.inputs)},
@@ -411,13 +414,14 @@ Call readCall(const Fields &fields) {
   if (fields.expect(kernel <= UINT32_MAX, "kernel", "the number of a kernel", Json(kernel)))
     call.kernel = static_cast<uint32_t>(kernel);
   call.grid = fields.integer("grid");
+  call.beside = fields.flag("beside");
   for (const Json &item : fields.list("operands")) {
-    bool good = item.is_array() && item.size() == 4 && item[0].is_string();
-    if (!fields.expect(good, "operands", "[space, offset, bytes, start]", item))
+    bool good = item.is_array() && item.size() == 5 && item[0].is_string() && item[4].is_boolean();
+    if (!fields.expect(good, "operands", "[space, offset, bytes, start, written]", item))
       return call;
     call.operands.push_back({fields.wordOf<Space>(item[0].get<std::string>(), "operands", kSpaces),
                              fields.naturalOf(item[1], "operands"), fields.naturalOf(item[2], "operands"),
-                             fields.naturalOf(item[3], "operands")});
+                             fields.naturalOf(item[3], "operands"), item[4].get<bool>()});
   }
   return call;
 }
@@ -441,7 +445,7 @@ Executable readExecutable(const Json &header, std::string_view objects, absl::St
   Executable executable;
   Fields fields(header, "header", status);
   int64_t version = fields.integer("weft_executable");
-  fields.expect(version == kVersion, "weft_executable", "version 1", Json(version));
+  fields.expect(version == kVersion, "weft_executable", "version 2", Json(version));
   executable.model = fields.text("model");
   executable.target = fields.text("target");
   executable.build = fields.text("build");

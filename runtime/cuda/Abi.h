@@ -65,6 +65,9 @@ enum JitOption : int {
 constexpr unsigned kStreamNonBlocking = 1, kEventNoTiming = 2;
 /// CUstreamCaptureMode: other threads may go on allocating.
 constexpr int kCaptureThreadLocal = 1;
+using GraphNode = struct GraphNodeHandle *;
+/// CUstreamUpdateCaptureDependencies_flags: in place of those that the stream has.
+constexpr unsigned kSetCaptureDependencies = 1;
 
 /// CUtensorMap; the headers of CUDA 12 align it to 64 bytes, those of 13 to 128.
 struct alignas(128) EncodedTensorMap {

@@ -50,10 +50,13 @@ struct Assembler {
 
 struct CudaOptions {
   int device = 0;
-  std::string cacheFolder;  // of cubins; empty: none is kept
-  Assembler assembler;      // empty: the driver compiles PTX, and keeps a cache of its own
-  int64_t grid = 0;         // blocks a kernel starts (at most its items); 0: as many as fit
-  bool graphs = true;       // from a program's second run on: one graph instead of its calls
+  std::string cacheFolder; // of cubins; empty: none is kept
+  Assembler assembler;     // empty: the driver compiles PTX, and keeps a cache of its own
+  int64_t grid = 0;        // blocks a kernel starts (at most its items); 0: as many as fit
+  bool graphs = true;      // from a program's second run on: one graph instead of its calls
+  /// Which calls of a program's graph wait only for those that they share memory with.
+  enum class Branches { None, Patterns, All };
+  Branches branches = Branches::Patterns;
   bool synchronous = false; // no graphs; wait after each call, so that an error names its kernel
   bool poison = false;      // bytes of NaN in the arena and the results before each run
   bool guard = false;       // bands around each block of memory, looked at after each run or call
@@ -74,6 +77,14 @@ absl::StatusOr<CudaOptions> withEnvironment(CudaOptions options);
 /// that error, and CUDA gives the process no device again (CUDA Driver API,
 /// CUDA_ERROR_ILLEGAL_ADDRESS); all else goes on.
 absl::StatusOr<std::unique_ptr<Machine>> makeCudaMachine(Executable executable, const CudaOptions &options);
+
+/// A device's context, kept for who opens the device next, and what it has free.
+struct CudaRoom {
+  std::shared_ptr<void> context;
+  uint64_t freeBytes = 0;
+};
+/// Errors: as of makeCudaMachine for the driver and devices.
+absl::StatusOr<CudaRoom> cudaRoom(int index);
 
 /// What a CUDA machine did since it was made.
 struct CudaCounters {

@@ -7,6 +7,7 @@
 #include "runtime/core/TensorCheck.h"
 #include "runtime/cpu/Memory.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -87,8 +88,38 @@ absl::Status CudaMachine::afterCall(const Prepared &prepared, const Step &step) 
   return gpu->checkGuards(what);
 }
 
-/// The calls on the stream, between the copies of inputs and results.
-absl::Status CudaMachine::enqueue(Prepared &prepared) {
+/// The nodes that the next one captured waits for.
+absl::StatusOr<std::vector<GraphNode>> CudaMachine::lastNodes() {
+  int status = 0;
+  uint64_t number = 0;
+  Graph graph = nullptr;
+  const GraphNode *nodes = nullptr;
+  size_t count = 0;
+  if (absl::Status told = gpu->checked(
+          gpu->driver.streamGetCaptureInfo(gpu->stream, &status, &number, &graph, &nodes, &count),
+          "a graph's last nodes");
+      !told.ok())
+    return told;
+  return std::vector<GraphNode>(nodes, nodes + count);
+}
+
+/// Lets what is captured next wait for these steps; `nodes`: the last of each step,
+/// and behind all steps those of what stands before the first.
+absl::Status CudaMachine::wait(const std::vector<uint32_t> &steps,
+                               const std::vector<std::vector<GraphNode>> &nodes) {
+  std::vector<GraphNode> all = steps.empty() ? nodes.back() : std::vector<GraphNode>();
+  for (uint32_t step : steps)
+    all.insert(all.end(), nodes[step].begin(), nodes[step].end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return gpu->checked(gpu->driver.streamUpdateCaptureDependencies(gpu->stream, all.data(), all.size(),
+                                                                  kSetCaptureDependencies),
+                      "a branch of a graph");
+}
+
+/// The calls on the stream, between the copies of inputs and results; in branches
+/// when they are `captured`.
+absl::Status CudaMachine::enqueue(Prepared &prepared, bool captured) {
   const Driver &driver = gpu->driver;
   uint64_t resultBytes = prepared.endBytes - prepared.inputBytes;
   if (options.poison)
@@ -96,11 +127,28 @@ absl::Status CudaMachine::enqueue(Prepared &prepared) {
          {std::pair(arena, exe.arenaBytes), std::pair(ports + prepared.inputBytes, resultBytes)})
       if (absl::Status status = gpu->fill(base, bytes, kPoison); !status.ok())
         return status;
+  const bool branches = captured && !prepared.waits.empty();
+  std::vector<std::vector<GraphNode>> nodes(branches ? prepared.steps.size() + 1 : 0);
+  auto keepNodes = [&](size_t i) {
+    absl::StatusOr<std::vector<GraphNode>> last = lastNodes();
+    if (last.ok())
+      nodes[i] = *std::move(last);
+    return last.status();
+  };
+  if (branches)
+    if (absl::Status status = keepNodes(prepared.steps.size()); !status.ok())
+      return status;
   for (size_t i = 0; i < prepared.steps.size(); ++i) {
     if (profile.on())
       driver.eventRecord(prepared.events[i], gpu->stream);
+    if (branches)
+      if (absl::Status status = wait(prepared.waits[i], nodes); !status.ok())
+        return status;
     if (absl::Status status = launch(prepared.steps[i]); !status.ok())
       return status;
+    if (branches)
+      if (absl::Status status = keepNodes(i); !status.ok())
+        return status;
     if (absl::Status status = afterCall(prepared, prepared.steps[i]); !status.ok())
       return status;
   }
@@ -109,14 +157,44 @@ absl::Status CudaMachine::enqueue(Prepared &prepared) {
   return absl::OkStatus();
 }
 
+/// Which steps wait for which; known when products are chosen, for their workspace.
+void CudaMachine::planBranches(Prepared &prepared) const {
+  const std::vector<Call> &calls = prepared.program->calls;
+  const bool all = options.branches == CudaOptions::Branches::All;
+  if (options.branches == CudaOptions::Branches::None ||
+      (!all && std::none_of(calls.begin(), calls.end(), [](const Call &call) { return call.beside; })))
+    return;
+  std::vector<BranchCall> branch(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const Step &step = prepared.steps[i];
+    const Kernel &kernel = exe.kernels[step.kernel];
+    std::vector<Access> &accesses = branch[i].accesses;
+    branch[i].beside = all || calls[i].beside;
+    for (size_t j = 0; j < calls[i].operands.size(); ++j)
+      accesses.push_back(
+          {step.operands[j], step.operands[j] + calls[i].operands[j].bytes, calls[i].operands[j].written});
+    if (kernel.kind == Kernel::Kind::Gemm) {
+      auto [begin, end] = products.workspaceOf(step.product);
+      accesses.push_back({begin, end, true});
+    }
+    // A kernel never runs twice at once: its module holds the counter of its items (decision 14).
+    // No memory has such small addresses.
+    accesses.push_back({step.kernel, uint64_t{step.kernel} + 1, true});
+    if (kernel.scratchBytes > 0)
+      accesses.push_back({scratch, scratch + scratchAll, true});
+  }
+  prepared.waits = waits(branch);
+}
+
 absl::Status CudaMachine::capture(Prepared &prepared) {
   const Driver &driver = gpu->driver;
+  planBranches(prepared);
   std::string what = absl::StrCat("program ", prepared.program->name, ": making its graph");
   if (absl::Status status = gpu->checked(driver.streamBeginCapture(gpu->stream, kCaptureThreadLocal), what);
       !status.ok())
     return status;
   uint64_t launches = gpu->counters.launches;
-  absl::Status status = enqueue(prepared);
+  absl::Status status = enqueue(prepared, /*captured=*/true);
   gpu->counters.launches = launches; // captured, not started
   Graph graph = nullptr;
   Result result = driver.streamEndCapture(gpu->stream, &graph); // also after an error: the stream goes on

@@ -13,6 +13,7 @@
 #pragma once
 
 #include "runtime/cpu/Profile.h"
+#include "runtime/cuda/Branches.h"
 #include "runtime/cuda/Modules.h"
 #include "runtime/cuda/Products.h"
 
@@ -34,8 +35,8 @@ public:
                                  std::span<Tensor> results) override;
   absl::Status wait(uint64_t number) override;
   absl::StatusOr<Tensor> readState(std::string_view name) const override;
-  absl::Status writeState(std::string_view name, const Tensor &value) override;
   absl::StatusOr<uint64_t> startRead(std::string_view name, Tensor &to) override;
+  absl::Status writeState(std::string_view name, const Tensor &value) override;
   /// As copyStateOnDevice, of an entry that both have.
   absl::StatusOr<bool> takeState(const CudaMachine *from, std::string_view name);
   const CudaCounters &counters() const { return gpu->counters; }
@@ -62,8 +63,9 @@ private:
     std::vector<uint64_t> inputs, results; // places of ports in `ports` and `pinned`
     uint64_t inputBytes = 0, endBytes = 0; // inputs, then results
     std::vector<Step> steps;
-    std::vector<Event> events;     // one before each step and one after all; with a profile
-    std::array<Event, 2> around{}; // before and after all
+    std::vector<std::vector<uint32_t>> waits; // of each step; empty: for the one before
+    std::vector<Event> events;                // one before each step and one after all; with a profile
+    std::array<Event, 2> around{};            // before and after all
     GraphExec graph = nullptr;
     bool warm = false;  // has run once
     bool timed = false; // and was waited for
@@ -76,12 +78,12 @@ private:
     Prepared *prepared = nullptr;
     uint64_t begin = 0, end = 0; // its bytes of `pinned`
     std::span<Tensor> results;
+    Tensor *read = nullptr;
   };
   static constexpr size_t kFlights = 64;
-    Tensor *read = nullptr;
+  static constexpr uint64_t kMovedLater = 4096; // bytes: rates, windows, statistics go with the stream
 
   CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu);
-  static constexpr uint64_t kMovedLater = 4096; // bytes: rates, windows, statistics go with the stream
   // Loading (CudaPrepare.cpp).
   absl::Status load();
   absl::Status tuneProducts();
@@ -91,6 +93,7 @@ private:
   absl::Status checkRoom(uint64_t scratchNow);
   absl::Status allocate();
   absl::Status prepare(Prepared &prepared);
+  void planBranches(Prepared &prepared) const;
   absl::StatusOr<Step> prepareStep(const Call &call, const Prepared &prepared);
   void setParameters(Step &step) const;
   absl::Status checkParameters(const Step &step) const;
@@ -104,7 +107,9 @@ private:
   absl::StatusOr<double> productSeconds(int64_t size);
   absl::StatusOr<double> secondsOf(int repeats, const std::function<absl::Status()> &work);
   // Running.
-  absl::Status enqueue(Prepared &prepared);
+  absl::Status enqueue(Prepared &prepared, bool captured = false);
+  absl::Status wait(const std::vector<uint32_t> &steps, const std::vector<std::vector<GraphNode>> &nodes);
+  absl::StatusOr<std::vector<GraphNode>> lastNodes();
   absl::Status launch(const Step &step);
   absl::Status startCode(const Step &step);
   absl::Status afterCall(const Prepared &prepared, const Step &step);

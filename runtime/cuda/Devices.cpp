@@ -2,6 +2,8 @@
 #include "runtime/cuda/Cuda.h"
 #include "runtime/cuda/Gpu.h"
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "absl/strings/numbers.h"
@@ -73,6 +75,16 @@ absl::StatusOr<std::vector<CudaDevice>> cudaDevices() {
   return devices;
 }
 
+absl::StatusOr<CudaRoom> cudaRoom(int index) {
+  absl::StatusOr<std::unique_ptr<cuda::Gpu>> gpu = cuda::Gpu::open(index);
+  if (!gpu.ok())
+    return gpu.status();
+  absl::StatusOr<uint64_t> free = (*gpu)->freeBytes();
+  if (!free.ok())
+    return free.status();
+  return CudaRoom{std::shared_ptr<cuda::Gpu>(std::move(*gpu)), *free};
+}
+
 absl::StatusOr<DeviceChoice> parseDevice(std::string_view text) {
   std::string source = "device";
   if (const char *variable = std::getenv("WEFT_DEVICE"); text == "auto" && variable && *variable)
@@ -110,6 +122,14 @@ absl::StatusOr<CudaOptions> withEnvironment(CudaOptions options) {
         std::pair("WEFT_CUDA_POISON", &options.poison), std::pair("WEFT_CUDA_GUARD", &options.guard)})
     if (absl::Status status = flag(name, *value); !status.ok())
       return status;
+  if (const char *text = std::getenv("WEFT_CUDA_BRANCHES"); text && *text) {
+    constexpr std::array<std::string_view, 3> kWords{"none", "patterns", "all"};
+    auto found = std::find(kWords.begin(), kWords.end(), text);
+    if (found == kWords.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("WEFT_CUDA_BRANCHES: expected none, patterns or all, found '", text, "'"));
+    options.branches = static_cast<CudaOptions::Branches>(found - kWords.begin());
+  }
   if (const char *text = std::getenv("WEFT_CUDA_GRID"); text && *text)
     if (!absl::SimpleAtoi(text, &options.grid) || options.grid < 0)
       return absl::InvalidArgumentError(absl::StrCat(

@@ -43,6 +43,8 @@ void bindStreams(Binder &bind, Driver &driver) {
   bind("cuStreamSynchronize", driver.streamSynchronize);
   bind("cuStreamBeginCapture_v2", driver.streamBeginCapture);
   bind("cuStreamEndCapture", driver.streamEndCapture);
+  bind("cuStreamGetCaptureInfo_v2", driver.streamGetCaptureInfo);
+  bind("cuStreamUpdateCaptureDependencies", driver.streamUpdateCaptureDependencies);
   bind("cuGraphInstantiateWithFlags", driver.graphInstantiateWithFlags);
   bind("cuGraphLaunch", driver.graphLaunch);
   bind("cuGraphExecDestroy", driver.graphExecDestroy);

@@ -45,6 +45,11 @@ struct Driver {
   Result (*streamSynchronize)(Stream stream);
   Result (*streamBeginCapture)(Stream stream, int mode);
   Result (*streamEndCapture)(Stream stream, Graph *graph);
+  /// cuStreamGetCaptureInfo_v2, cuStreamUpdateCaptureDependencies of CUDA 11.3: what the next
+  /// node of a capture waits for.
+  Result (*streamGetCaptureInfo)(Stream stream, int *status, uint64_t *number, Graph *graph,
+                                 const GraphNode **waits, size_t *count);
+  Result (*streamUpdateCaptureDependencies)(Stream stream, GraphNode *waits, size_t count, unsigned flags);
   Result (*graphInstantiateWithFlags)(GraphExec *exec, Graph graph, unsigned long long flags);
   Result (*graphLaunch)(GraphExec exec, Stream stream);
   Result (*graphExecDestroy)(GraphExec exec);

@@ -122,6 +122,8 @@ absl::StatusOr<std::byte *> Gpu::allocatePinned(uint64_t bytes, std::string_view
 }
 
 absl::StatusOr<uint64_t> Gpu::freeBytes() {
+  if (absl::Status status = enter(); !status.ok())
+    return status;
   size_t free = 0, total = 0;
   if (absl::Status status = checked(driver.memGetInfo(&free, &total), "cuMemGetInfo"); !status.ok())
     return status;

@@ -71,6 +71,10 @@ public:
                                    double operations = kLargeOperations);
   /// Starts it on the stream. Errors: Internal.
   absl::Status launch(size_t number, std::string_view name);
+  /// What product `number` writes besides its result; nothing: begin = end.
+  std::pair<DevicePointer, DevicePointer> workspaceOf(size_t number) const {
+    return {workspace, workspace + products[number].workspaceBytes};
+  }
 
 private:
   struct Prepared {

@@ -90,7 +90,9 @@ struct BenchFlags {
       "documents", cl::desc("positions of each document in a row, or ~N on average (default: one a row)"),
       cl::value_desc("N"), cl::cat(flagCategory())};
   cl::opt<int64_t> steps{"steps", cl::desc("steps that are timed"), cl::init(5), cl::cat(flagCategory())};
-  cl::opt<std::string> program{"program", cl::desc("step (default), prefill, decode or eval"),
+  cl::opt<std::string> program{"program",
+                               cl::desc("step (default), prefill (outputs after the last position), outputs "
+                                        "(of all positions), decode or eval"),
                                cl::init("step"), cl::cat(flagCategory())};
   cl::opt<bool> kernels{"kernels", cl::desc("times of each kernel, and what they reach"),
                         cl::cat(flagCategory())};
@@ -112,6 +114,7 @@ struct BenchFlags {
 /// What is timed, ready to run.
 struct Bench {
   explicit Bench(const BenchFlags &flags) : flags(flags) {}
+  std::string programName() const { return program == "outputs" ? "prefill" : std::string(program); }
 
   const BenchFlags &flags;
   std::unique_ptr<Program> program;
@@ -165,7 +168,8 @@ absl::Status prepare(Bench &bench) {
   options.positions = flags.positions > 0 ? int64_t(flags.positions) : options.positions;
   bench.program->recipe->positions = options.positions; // shares of windows are of this length
   options.programs = flags.wholeSteps() ? std::vector<std::string>{"micro", "update"}
-                                        : std::vector<std::string>{flags.program};
+                                        : std::vector<std::string>{flags.programName()};
+  options.lastPosition = flags.program == "prefill";
   bench.chooses = flags.wholeSteps() && choosesWindows(*bench.program);
   if (bench.chooses)
     options.programs.push_back("observe");
@@ -320,7 +324,7 @@ absl::Status benchSteps(Bench &bench) {
 /// A program alone: by the host's clock with the copies of inputs and results, and
 /// on a GPU by its own events without them.
 absl::Status benchProgram(Bench &bench) {
-  BenchProgram run(*bench.machine, bench.flags.program, bench.drawn);
+  BenchProgram run(*bench.machine, bench.flags.programName(), bench.drawn);
   bench.ready = secondsSinceStart();
   std::vector<double> seconds, deviceSeconds;
   rt::CudaCounters before;
@@ -338,8 +342,7 @@ absl::Status benchProgram(Bench &bench) {
     if (i < 0)
       continue;
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    if (std::optional<double> device =
-            rt::cudaProgramSeconds(*bench.machine, std::string(bench.flags.program)))
+    if (std::optional<double> device = rt::cudaProgramSeconds(*bench.machine, bench.flags.programName()))
       deviceSeconds.push_back(*device);
   }
   absl::StatusOr<rt::OrderedJson> result =
@@ -374,10 +377,10 @@ int weft::benchCommand(int argc, const char **argv) {
   }
   if (!flags.profile.empty())
     ::setenv("WEFT_TRACE", flags.profile.c_str(), 1);
-  static const std::set<std::string> kPrograms{"step", "prefill", "decode", "eval"};
+  static const std::set<std::string> kPrograms{"step", "prefill", "outputs", "decode", "eval"};
   if (!kPrograms.contains(flags.program))
-    return misuse("bench",
-                  "--program: expected step, prefill, decode or eval, found '" + flags.program + "'");
+    return misuse("bench", "--program: expected step, prefill, outputs, decode or eval, found '" +
+                               flags.program + "'");
   static const std::set<std::string> kKinds{"attention", "product", "rows", "loss", "optimiser", "memory"};
   for (const std::string &kind : flags.kinds)
     if (!kKinds.contains(kind))

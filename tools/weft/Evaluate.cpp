@@ -193,11 +193,11 @@ static absl::StatusOr<std::vector<int32_t>> promptTokens(const Program &program,
 }
 
 /// Pairs of position and token with the largest logits last, for people.
-static void printBest(const rt::Tensor &logits) {
-  int64_t vocab = logits.shape.back(), positions = logits.elements() / vocab;
-  if (logits.type != rt::ElementType::F32 || positions == 0)
+static void printBest(const rt::Tensor &logits, size_t positions) {
+  int64_t vocab = logits.shape.back(), rows = logits.elements() / vocab;
+  if (logits.type != rt::ElementType::F32 || rows == 0)
     return;
-  auto last = logits.as<float>().subspan(static_cast<size_t>((positions - 1) * vocab));
+  auto last = logits.as<float>().subspan(static_cast<size_t>((rows - 1) * vocab));
   std::vector<int32_t> order(static_cast<size_t>(vocab));
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = static_cast<int32_t>(i);
@@ -219,11 +219,14 @@ int weft::prefillCommand(int argc, const char **argv) {
                                  cl::value_desc("FILE"), cl::cat(flagCategory()));
   cl::opt<std::string> out("out", cl::desc("write the outputs as safetensors"), cl::value_desc("FILE"),
                            cl::cat(flagCategory()));
+  cl::opt<bool> last("last", cl::desc("only what follows the last token: less work, less memory"),
+                     cl::cat(flagCategory()));
   cl::list<std::string> outputs("output", cl::desc("only this output (default: all)"), cl::value_desc("NAME"),
                                 cl::cat(flagCategory()));
   addCompilerFlags();
   if (!parseFlags(argc, argv, "outputs of a model for a text",
-                  "  weft prefill runs/first --text \"It is\" --out logits.safetensors\n"))
+                  "  weft prefill runs/first --text \"It is\" --out logits.safetensors\n"
+                  "  weft prefill runs/first --text \"It is\" --last\n"))
     return kUsage;
   Request request = requestOf(flags, device);
   request.needsRecipe = tokenFile.empty(); // ids need no tokenizer
@@ -237,7 +240,9 @@ int weft::prefillCommand(int argc, const char **argv) {
       tokens = *encoded;
     options.programs = {"prefill"};
     options.batch = 1;
-    options.positions = contextOf(program, capacityFor(tokens.size()), tokens.size());
+    options.lastPosition = last; // the text's own length then: padding would stand behind its end
+    options.positions = contextOf(
+        program, last ? static_cast<int64_t>(tokens.size()) : capacityFor(tokens.size()), tokens.size());
   });
   if (!loaded.ok() || !problem.ok())
     return fail(problem.ok() ? loaded.status() : problem);
@@ -261,7 +266,7 @@ int weft::prefillCommand(int argc, const char **argv) {
     if (absl::Status status = rt::writeSafetensors(out, tensors, value); !status.ok())
       return fail(status);
   if (auto logits = results->find("logits"); out.empty() && logits != results->end())
-    printBest(logits->second);
+    printBest(logits->second, tokens.size());
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/data/Mqar.h"
 #include "runtime/measure/Chart.h"
 #include "runtime/train/Accuracy.h"
+#include "runtime/train/BoundProgram.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -49,8 +50,13 @@ absl::StatusOr<Loaded> loadFor(const std::string &run, int64_t length, const Mqa
   });
 }
 
+/// Of the tokens. On a GPU `prefill` is not the first program.
+const std::vector<int64_t> &shapeOf(const Loaded &loaded) {
+  return rt::findProgram(loaded.machine->executable(), "prefill")->inputs.front().shape;
+}
+
 absl::StatusOr<rt::AccuracyResult> test(Loaded &loaded, int64_t pairs, const MqarFlags &flags) {
-  const std::vector<int64_t> shape = loaded.machine->executable().programs.front().inputs.front().shape;
+  const std::vector<int64_t> shape = shapeOf(loaded);
   lang::Bindings names = loaded.program->model.bindings();
   auto vocab = names.find("vocab");
   rt::MqarOptions options;
@@ -95,7 +101,7 @@ int weft::measureMqar(int argc, const char **argv) {
       absl::StatusOr<Loaded> loaded = loadFor(run, length, flags);
       if (!loaded.ok())
         return fail(loaded.status());
-      const int64_t positions = loaded->machine->executable().programs.front().inputs.front().shape[1];
+      const int64_t positions = shapeOf(*loaded)[1];
       chart.series.push_back({absl::StrCat(run, ", ", positions), {}});
       for (int64_t count : pairs) {
         absl::StatusOr<rt::AccuracyResult> result = test(*loaded, count, flags);

@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<Stream>> streamsOver(Loaded &loaded, const std::strin
       rt::loadDataset(recipe, vocab == names.end() ? 0 : static_cast<int64_t>(vocab->second.number), folder);
   if (!data.ok())
     return data.status();
-  const rt::Program &program = loaded.machine->executable().programs.front();
+  const rt::Program &program = *rt::findProgram(loaded.machine->executable(), "prefill");
   absl::StatusOr<std::optional<rt::EvalData>> held =
       rt::heldOutRows(*data, recipe, program.inputs.front().shape[0]);
   if (!held.ok() || !held->has_value())

@@ -221,7 +221,7 @@ std::string rewritten(const std::string &from, const std::string &to) {
 
 TEST(Executable, LyingFilesAreDataLossNamingTheField) {
   const std::vector<std::array<std::string, 3>> cases{
-      {"\"weft_executable\":1", "\"weft_executable\":2", "weft_executable: expected version 1"},
+      {"\"weft_executable\":2", "\"weft_executable\":3", "weft_executable: expected version 2"},
       {"\"object\":[0,16]", "\"object\":[1,16]", "kernels[0].object: expected a range inside"},
       {"\"object\":[0,16]", "\"object\":[18446744073709551615,2]", "kernels[0].object"},
       {"\"object\":[0,16]", "\"object\":[-1,16]", "kernels[0].object"},

@@ -3,6 +3,7 @@
 
 #include "test/runtime/cuda/Stub.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -29,9 +30,33 @@ Result Stub::enter(const char *symbol, bool allowedInCapture) {
 }
 
 Result Stub::submit(StubWork work) {
-  (capturing ? captured : queue).push_back(std::move(work));
+  if (capturing)
+    captured.add(std::move(work));
+  else
+    queue.push_back(std::move(work));
   submitted += !capturing;
   return kSuccess;
+}
+
+void StubGraph::add(StubWork work) {
+  nodes.push_back(std::move(work));
+  waits.emplace_back();
+  for (GraphNode node : last)
+    waits.back().push_back(reinterpret_cast<uintptr_t>(node) - 1);
+  last = {handleOf<GraphNode>(nodes.size())};
+}
+
+std::vector<size_t> StubGraph::order() const {
+  std::vector<size_t> list;
+  std::vector<bool> done(nodes.size());
+  while (list.size() < nodes.size())
+    for (size_t i = nodes.size(); i-- > 0;)
+      if (!done[i] && std::all_of(waits[i].begin(), waits[i].end(), [&](size_t j) { return done[j]; })) {
+        done[i] = true;
+        list.push_back(i);
+        break;
+      }
+  return list;
 }
 
 Result Stub::drain() { return drainUntil(submitted); }
@@ -249,36 +274,50 @@ Result cuStreamSynchronize(Stream) {
 Result cuStreamBeginCapture_v2(Stream, int) {
   WEFT_ENTER("cuStreamBeginCapture_v2", false);
   stub().capturing = true;
-  stub().captured.clear();
+  stub().captured = {};
   return kSuccess;
 }
 Result cuStreamEndCapture(Stream, Graph *graph) {
   stub().capturing = false;
   ++stub().live;
-  *graph = reinterpret_cast<Graph>(new std::vector<StubWork>(std::move(stub().captured)));
+  *graph = reinterpret_cast<Graph>(new StubGraph(std::move(stub().captured)));
+  return kSuccess;
+}
+Result cuStreamGetCaptureInfo_v2(Stream, int *status, uint64_t *number, Graph *graph, const GraphNode **waits,
+                                 size_t *count) {
+  WEFT_ENTER("cuStreamGetCaptureInfo_v2");
+  *status = stub().capturing, *number = 1, *graph = nullptr;
+  *waits = stub().captured.last.data(), *count = stub().captured.last.size();
+  return kSuccess;
+}
+Result cuStreamUpdateCaptureDependencies(Stream, GraphNode *waits, size_t count, unsigned flags) {
+  WEFT_ENTER("cuStreamUpdateCaptureDependencies");
+  if (flags != kSetCaptureDependencies)
+    return kInvalidValue;
+  stub().captured.last.assign(waits, waits + count);
   return kSuccess;
 }
 Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph, unsigned long long) {
   WEFT_ENTER("cuGraphInstantiateWithFlags");
   ++stub().live;
-  *exec = reinterpret_cast<GraphExec>(
-      new std::vector<StubWork>(*reinterpret_cast<std::vector<StubWork> *>(graph)));
+  *exec = reinterpret_cast<GraphExec>(new StubGraph(*reinterpret_cast<StubGraph *>(graph)));
   return kSuccess;
 }
 Result cuGraphLaunch(GraphExec exec, Stream) {
   WEFT_ENTER("cuGraphLaunch");
-  for (const StubWork &work : *reinterpret_cast<std::vector<StubWork> *>(exec))
-    stub().submit(work);
+  const StubGraph &graph = *reinterpret_cast<StubGraph *>(exec);
+  for (size_t node : graph.order())
+    stub().submit(graph.nodes[node]);
   return kSuccess;
 }
 Result cuGraphExecDestroy(GraphExec exec) {
   --stub().live;
-  delete reinterpret_cast<std::vector<StubWork> *>(exec);
+  delete reinterpret_cast<StubGraph *>(exec);
   return kSuccess;
 }
 Result cuGraphDestroy(Graph graph) {
   --stub().live;
-  delete reinterpret_cast<std::vector<StubWork> *>(graph);
+  delete reinterpret_cast<StubGraph *>(graph);
   return kSuccess;
 }
 Result cuEventCreate(Event *event, unsigned) {

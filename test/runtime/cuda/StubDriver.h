@@ -24,6 +24,17 @@ struct StubModule {
 
 using StubWork = std::function<Result()>;
 
+/// Nodes, each with those that it waits for (numbers of earlier ones).
+struct StubGraph {
+  std::vector<StubWork> nodes;
+  std::vector<std::vector<size_t>> waits;
+  std::vector<GraphNode> last; // while it is captured: what the next node waits for
+
+  void add(StubWork work);
+  /// The latest node that may run, again and again: a wait that is missing shows.
+  std::vector<size_t> order() const;
+};
+
 struct Stub {
   std::recursive_mutex mutex;
   int devices = 1;
@@ -32,7 +43,8 @@ struct Stub {
   std::map<std::string, std::pair<int, Result>> rules; // calls left, result
   std::string log;
   std::map<uintptr_t, size_t> blocks, pinned;
-  std::vector<StubWork> queue, captured;
+  std::vector<StubWork> queue;
+  StubGraph captured;
   uint64_t submitted = 0, done = 0;       // items ever put on the stream; that ran
   std::map<uintptr_t, uint64_t> recorded; // of an event: items before it
   uintptr_t events = 0;                   // ever made

@@ -108,6 +108,33 @@ TEST_F(CudaStub, GraphsAndCallsDoTheSame) {
   EXPECT_EQ(logs[0], logs[1]);
 }
 
+/// The stub runs a graph's nodes latest first. `besides` reads what the chain then overwrites:
+/// catches a branch that the chain does not wait for, and one that is not made at all.
+TEST_F(CudaStub, ABranchWaitsForWhatItShares) {
+  Executable executable = small();
+  auto written = [](Operand operand) {
+    operand.written = true;
+    return operand;
+  };
+  Operand x{Space::Input, 0, 16, 0}, y{Space::Result, 0, 16, 0}, w{Space::State, 0, 16, 0},
+      a{Space::Arena, 0, 16, 0}, b{Space::Arena, 256, 16, 0};
+  executable.programs[0].calls = {
+      {2, 1, {x, written(a)}}, {1, 1, {written(w)}}, {2, 1, {a, written(b)}, /*beside=*/true},
+      {2, 1, {x, written(w)}}, {1, 1, {written(a)}}, {2, 1, {b, written(y)}}};
+  using Branches = CudaOptions::Branches;
+  for (Branches branches : {Branches::None, Branches::Patterns, Branches::All}) {
+    stub.reset();
+    CudaOptions options;
+    options.branches = branches;
+    std::unique_ptr<Machine> machine = loadCuda(executable, options);
+    ASSERT_NE(machine, nullptr);
+    for (int i = 1; i < 4; ++i)
+      EXPECT_EQ(*step(*machine, static_cast<float>(i)), static_cast<float>(i));
+    EXPECT_EQ(stub.calls("cuStreamUpdateCaptureDependencies"), branches == Branches::None ? 0 : 6);
+    EXPECT_EQ(machine->readState("w")->as<float>()[0], 3.0f);
+  }
+}
+
 TEST_F(CudaStub, StartsAsManyBlocksAsAsked) {
   for (auto [grid, items, expected] :
        {std::tuple(0, 1000, 264), std::tuple(0, 5, 5), std::tuple(1, 1000, 1), std::tuple(7, 1000, 7),

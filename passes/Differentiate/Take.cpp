@@ -1,5 +1,5 @@
 //===- Take.cpp - Taking slices before they are computed -------------------===//
-#include "passes/Freeze/Take.h"
+#include "passes/Differentiate/Take.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -77,8 +77,7 @@ static bool keepsRows(Value x, const Slices &slices) {
   return !llvm::is_contained(slices.axes, axesOf(x).back());
 }
 
-/// Whether slices of the result of `op` are `op` on slices of its operands.
-static bool worksBySlices(Operation *op, const Slices &slices) {
+bool worksBySlices(Operation *op, const Slices &slices) {
   bool can = TypeSwitch<Operation *, bool>(op)
                  .Case<UnaryOp, BinaryOp, ContractOp, ConstantOp, SumToOp>([](Operation *) { return true; })
                  .Case<RmsNormOp, LayerNormOp, SoftmaxOp, RopeOp>(
@@ -87,7 +86,7 @@ static bool worksBySlices(Operation *op, const Slices &slices) {
   return can && llvm::all_of(op->getOperands(), [&](Value operand) { return slices.fit(typeOf(operand)); });
 }
 
-static Value takeHere(OpBuilder &builder, Value value, const Slices &whole) {
+Value takeHere(OpBuilder &builder, Value value, const Slices &whole) {
   Slices slices = whole.along(typeOf(value));
   return TakeOp::create(builder, value.getLoc(), value, slices.axesAttr(), slices.axis,
                         builder.getDenseI64ArrayAttr(slices.indices));

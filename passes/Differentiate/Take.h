@@ -25,6 +25,12 @@ struct Slices {
   mlir::RankedTensorType of(mlir::RankedTensorType type) const;
 };
 
+/// Whether slices of the results of `op` are `op` on slices of its operands.
+bool worksBySlices(mlir::Operation *op, const Slices &slices);
+
+/// weft.take of `value` (which has some of the axes) where `builder` stands.
+mlir::Value takeHere(mlir::OpBuilder &builder, mlir::Value value, const Slices &slices);
+
 /// The slices of `value`, computed from slices of what it is made of, down to the
 /// state that is read; `value` itself when it has none of the axes. An op that can't be computed by
 /// slices is taken from as it is, with a remark at its location.
