@@ -15,7 +15,7 @@ const std::vector<std::string> &recipeKeys() {
   static const std::vector<std::string> keys = {
       "data",  "held_out", "portion", "tokenizer", "documents", "boundary",    "packing",  "long",
       "batch", "steps",    "tokens",  "epochs",    "optimizer", "rate_factor", "decay_on", "schedule",
-      "clip",  "eval",     "save",    "log",       "precision", "regions",     "watch",    "seed"};
+      "clip",  "eval",     "save",    "log",       "precision", "memory",      "regions",  "watch", "seed"};
   return keys;
 }
 

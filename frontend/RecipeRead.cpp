@@ -184,6 +184,12 @@ void RecipeReader::readRhythm(rt::Recipe &recipe) {
   recipe.precision = precision == "fp32"   ? Precision::Fp32
                      : precision == "bf16" ? Precision::Bf16
                                            : Precision::Auto;
+  std::string memory = reader.choice("memory", {"auto", "fast", "lean", "tight"});
+  using Memory = rt::Recipe::Memory;
+  recipe.memory = memory == "fast"    ? Memory::Fast
+                  : memory == "lean"  ? Memory::Lean
+                  : memory == "tight" ? Memory::Tight
+                                      : Memory::Auto;
 }
 
 void RecipeReader::readReports(rt::Recipe &recipe) {

@@ -8,6 +8,7 @@
 #include "passes/Drop/Passes.h"
 #include "passes/Freeze/Passes.h"
 #include "passes/Fuse/Passes.h"
+#include "passes/Recompute/Passes.h"
 #include "passes/Schedule/Passes.h"
 #include "passes/Unroll/Passes.h"
 
@@ -16,6 +17,18 @@
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
+
+const char *weft::policyName(MemoryPolicy policy) {
+  switch (policy) {
+  case MemoryPolicy::Fast:
+    return "fast";
+  case MemoryPolicy::Lean:
+    return "lean";
+  case MemoryPolicy::Tight:
+    return "tight";
+  }
+  return "";
+}
 
 void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   // A GPU wants more blocks than a CPU has cores, and larger products.
@@ -88,7 +101,8 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   FusePassOptions fuse;
   StoreInBf16PassOptions store;
   if (gpu)
-    split.chunks = fuse.chunks = store.chunks = kGpuChunks, fuse.recompute = true;
+    split.chunks = fuse.chunks = store.chunks = kGpuChunks;
+  fuse.recompute = gpu || options.memory != MemoryPolicy::Fast;
   manager.addPass(createSplitSumsPass(split));
   manager.addPass(createFusePass(fuse));
   check();
@@ -101,6 +115,10 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
     manager.addPass(createStoreInBf16Pass(store));
     manager.addPass(createFoldActivationsPass());
   }
+  // Last of what names kernels: what is saved is known to the byte, and clones are
+  // launches of the same kernels. Nothing behind it may merge equal launches.
+  if (options.memory != MemoryPolicy::Fast || options.recompute)
+    manager.addPass(createRecomputePass(policyName(options.memory), options.recompute));
   if (reached(Stage::Kernels))
     return;
   SchedulePassOptions schedule;
@@ -124,6 +142,7 @@ void weft::registerWeftPasses() {
   registerWeftFreezePasses();
   registerWeftDifferentiatePasses();
   registerWeftFusePasses();
+  registerWeftRecomputePasses();
   registerWeftSchedulePasses();
   registerCanonicalizerPass();
   registerCSEPass();

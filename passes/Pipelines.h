@@ -20,6 +20,18 @@ enum class Stage {
   Schedule, // calls on planned memory
 };
 
+/// What the gradients of a program find saved (docs/decisions/0016).
+enum class MemoryPolicy {
+  Fast,  // all
+  Lean,  // no results of elementwise and row kernels: they are made again
+  Tight, // no products either, where a byte costs few operations
+};
+
+/// fast, lean, tight.
+const char *policyName(MemoryPolicy policy);
+
+struct RecomputeReport; // passes/Recompute/Report.h
+
 struct PipelineOptions {
   int64_t batch = 1, positions = 16;
   bool float64 = false;

@@ -89,6 +89,8 @@ struct Recipe {
   int64_t saveEvery = 0, saveKeep = 2;
   int64_t logEvery = 10;
   enum class Precision { Auto, Fp32, Bf16 } precision = Precision::Auto;
+  /// What gradients find saved: all, no elementwise or row results, no products either.
+  enum class Memory { Auto, Fast, Lean, Tight } memory = Memory::Auto;
   std::vector<Region> regions;
   std::vector<std::string> watch; // as written
   uint64_t seed = 0;

@@ -45,7 +45,7 @@ public:
   mlir::Value buffer(mlir::Location loc, BufferSpace space, int64_t offset, mlir::Type type);
   /// Elements [start, ...) of `buffer` as `type`; `buffer` itself when they are the same.
   mlir::Value view(mlir::Location loc, mlir::Value buffer, int64_t start, mlir::RankedTensorType type);
-  void call(mlir::Location loc, KernelOp kernel, mlir::ValueRange ins, mlir::ValueRange outs);
+  CallOp call(mlir::Location loc, KernelOp kernel, mlir::ValueRange ins, mlir::ValueRange outs);
   void copy(mlir::Location loc, mlir::Value from, mlir::Value to) { CopyOp::create(builder, loc, from, to); }
   void fill(mlir::Location loc, mlir::Value buffer) { FillOp::create(builder, loc, buffer); }
 

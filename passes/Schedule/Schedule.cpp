@@ -51,9 +51,9 @@ Value ProgramBuilder::view(Location loc, Value buffer, int64_t start, RankedTens
   return ViewOp::create(builder, loc, type, buffer, builder.getI64IntegerAttr(start));
 }
 
-void ProgramBuilder::call(Location loc, KernelOp kernel, ValueRange ins, ValueRange outs) {
-  CallOp::create(builder, loc, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), ins, outs,
-                 builder.getI64IntegerAttr(facts.gridOf(kernel)));
+CallOp ProgramBuilder::call(Location loc, KernelOp kernel, ValueRange ins, ValueRange outs) {
+  return CallOp::create(builder, loc, FlatSymbolRefAttr::get(kernel.getSymNameAttr()), ins, outs,
+                        builder.getI64IntegerAttr(facts.gridOf(kernel)));
 }
 
 /// `value` of `type`, converted if its elements are others.
@@ -382,7 +382,9 @@ LogicalResult FunctionScheduler::scheduleLaunch(LaunchOp launch, ProgramBuilder 
     scheduleLossHead(program, core, ins, outs, logitsBytes);
     return success();
   }
-  program.call(launch.getLoc(), kernel, ins, outs);
+  CallOp call = program.call(launch.getLoc(), kernel, ins, outs);
+  if (launch->hasAttr("weft.again"))
+    call->setAttr("weft.again", program.builder.getUnitAttr());
   return success();
 }
 

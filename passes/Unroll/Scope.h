@@ -10,6 +10,8 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Location.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 #include <string>
 
 namespace weft {
@@ -44,6 +46,25 @@ inline llvm::SmallVector<llvm::StringRef> scopesOf(mlir::Location loc) {
     return mlir::WalkResult::advance();
   });
   return scopes;
+}
+
+/// The scope that holds everything `loc` was made of: `block.3` for
+/// `block.3.attn` and `block.3.ffn`; empty for the model's own.
+inline std::string commonScope(mlir::Location loc) {
+  llvm::SmallVector<llvm::StringRef> scopes = scopesOf(loc);
+  if (scopes.empty())
+    return "";
+  llvm::SmallVector<llvm::StringRef> shared;
+  scopes.front().split(shared, '.');
+  for (llvm::StringRef scope : scopes) {
+    llvm::SmallVector<llvm::StringRef> steps;
+    scope.split(steps, '.');
+    size_t same = 0;
+    while (same < std::min(steps.size(), shared.size()) && steps[same] == shared[same])
+      ++same;
+    shared.resize(same);
+  }
+  return llvm::join(shared, ".");
 }
 
 } // namespace weft

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/weft/BenchAgainst.h"
+#include "tools/weft/BenchMemory.h"
 #include "tools/weft/BenchReport.h"
 #include "tools/weft/BenchSteps.h"
 #include "tools/weft/Command.h"
@@ -80,6 +81,11 @@ void addWindows(rt::OrderedJson &result, const rt::WindowControl &control, const
 struct BenchFlags {
   ModelFlags model;
   DeviceFlags device;
+  cl::opt<std::string> memory{
+      "memory",
+      cl::desc("what gradients find saved: fast, lean, tight, auto (default: the recipe's, or auto), "
+               "or all, for one row of each"),
+      cl::value_desc("POLICY"), cl::cat(flagCategory())};
   cl::opt<int64_t> batch{"batch", cl::desc("rows (default: the recipe's micro-batch)"), cl::init(0),
                          cl::cat(flagCategory())};
   cl::opt<int64_t> positions{"positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
@@ -117,6 +123,7 @@ struct Bench {
   std::string programName() const { return program == "outputs" ? "prefill" : std::string(program); }
 
   const BenchFlags &flags;
+  const std::string memory; // the policy; empty: the recipe's
   std::unique_ptr<Program> program;
   PipelineOptions options;
   bool chooses = false;
@@ -150,6 +157,7 @@ absl::Status prepare(Bench &bench) {
   const BenchFlags &flags = bench.flags;
   Request request = flags.model.request(true);
   flags.device.apply(request);
+  request.memory = bench.memory;
   request.profile = flags.kernels;
   if (!flags.documents.empty()) {
     absl::StatusOr<DrawnDocuments> documents = parseDocuments(flags.documents);
@@ -239,6 +247,8 @@ absl::StatusOr<rt::OrderedJson> describe(const Bench &bench, double typical, con
       return memory.status();
     result["memory"] = memoryJson(**memory);
   }
+  if (bench.report.memory)
+    result["policy"] = memoryJson(*bench.report.memory);
   return result;
 }
 
@@ -275,6 +285,8 @@ absl::Status print(Bench &bench, rt::OrderedJson result, const std::string &more
       return memory.status();
     llvm::outs() << memoryText(**memory) << "\n";
   }
+  if (bench.report.memory)
+    llvm::outs() << memoryText(*bench.report.memory);
   llvm::outs() << more << (profile ? kernelTable(*profile, kinds, bench.flags.steps) : "");
   if (bench.earlier)
     llvm::outs() << againstText(bench.earlier->compare(kernelJson(*profile, kinds, bench.flags.steps)));
@@ -319,6 +331,58 @@ absl::Status benchSteps(Bench &bench) {
                           median(run.controlled) * 1e3, median(run.plain) * 1e3, run.controlled.size(),
                           run.plain.size());
   return print(bench, *std::move(result), more);
+}
+
+/// The same steps under `policy`; one that does not fit is told so.
+absl::StatusOr<PolicyTimes> benchPolicy(const BenchFlags &flags, const std::string &policy, int64_t &tokens) {
+  PolicyTimes row{policy, nullptr, 0, 0, 0, ""};
+  Bench bench(flags, policy);
+  absl::Status status = prepare(bench);
+  if (absl::IsResourceExhausted(status)) {
+    row.refusal = std::string(status.message());
+    return row;
+  }
+  if (!status.ok())
+    return status;
+  tokens = bench.drawn.targets;
+  BenchSteps run(*bench.machine, bench.windows.get(), bench.chooses, flags.micros, bench.drawn);
+  status = run.warmUp();
+  if (status.ok())
+    status = run.warmGraphs();
+  for (int64_t step = 0; status.ok() && step < flags.steps; ++step)
+    status = run.run();
+  if (status.ok())
+    status = run.finish();
+  if (!status.ok())
+    return status;
+  absl::StatusOr<std::optional<rt::CudaMemory>> device = rt::cudaMemory(*bench.machine);
+  if (!device.ok())
+    return device.status();
+  row.memory = bench.report.memory;
+  row.planned = *device ? (**device).planned() : row.memory->planned.sum();
+  row.reported = *device ? (**device).grown : 0;
+  row.seconds = median(run.seconds);
+  return row;
+}
+
+/// One row a policy, and what each makes again.
+absl::Status benchPolicies(const BenchFlags &flags) {
+  std::vector<PolicyTimes> rows;
+  int64_t tokens = 0;
+  for (const char *policy : {"fast", "lean", "tight"}) {
+    absl::StatusOr<PolicyTimes> row = benchPolicy(flags, policy, tokens);
+    if (!row.ok())
+      return row.status();
+    rows.push_back(*std::move(row));
+  }
+  if (flags.json) {
+    printJson({{"tokens", tokens}, {"policies", policyJson(rows, tokens)}});
+    return absl::OkStatus();
+  }
+  llvm::outs() << policyTable(rows, tokens);
+  for (const PolicyTimes &row : rows)
+    llvm::outs() << (row.memory ? memoryText(*row.memory) : "");
+  return absl::OkStatus();
 }
 
 /// A program alone: by the host's clock with the copies of inputs and results, and
@@ -366,6 +430,7 @@ int weft::benchCommand(int argc, const char **argv) {
   if (!parseFlags(argc, argv, "times whole training steps, single programs, kernels",
                   "  weft bench models/peer.weft --batch 16 --positions 256 --json\n"
                   "  weft bench models/gpt_rope.weft --kernels --kind attention\n"
+                  "  weft bench models/peer.weft --memory all\n"
                   "  weft bench models/gpt_rope.weft --against docs/performance/gpt_rope-0.1.0.json\n"
                   "  weft bench models/san.weft --batch 32 --micros 16 --documents ~512\n"
                   "  weft bench models/gpt_rope.weft --program prefill --batch 1 --positions 4096\n"))
@@ -390,7 +455,13 @@ int weft::benchCommand(int argc, const char **argv) {
     return misuse("bench", "--steps: expected at least 1");
   if (flags.micros < 1 || (flags.micros > 1 && !flags.wholeSteps()))
     return misuse("bench", "--micros: expected at least 1, and more only with whole steps");
-  Bench bench(flags);
+  if (flags.memory == "all") {
+    if (!flags.wholeSteps() || flags.kernels)
+      return misuse("bench", "--memory all compares whole steps: leave --program and --kernels out");
+    absl::Status status = benchPolicies(flags);
+    return status.ok() ? 0 : fail(status);
+  }
+  Bench bench(flags, flags.memory);
   absl::Status status = prepare(bench);
   if (status.ok())
     status = flags.wholeSteps() ? benchSteps(bench) : benchProgram(bench);

@@ -62,6 +62,17 @@ struct DeviceFlags {
   void apply(Request &request) const;
 };
 
+/// Of commands that make programs with gradients.
+struct MemoryFlag {
+  llvm::cl::opt<std::string> memory{
+      "memory",
+      llvm::cl::desc(
+          "what gradients find saved: fast, lean, tight, or auto (default: the recipe's, or auto)"),
+      llvm::cl::value_desc("POLICY"), llvm::cl::cat(flagCategory())};
+
+  void apply(Request &request) const { request.memory = memory; }
+};
+
 int checkCommand(int, const char **);
 int fmtCommand(int, const char **);
 int paramsCommand(int, const char **);

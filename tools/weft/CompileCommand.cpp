@@ -5,6 +5,7 @@
 #include "tools/weft/Freeze.h"
 #include "tools/weft/GpuText.h"
 #include "tools/weft/Loaded.h"
+#include "tools/weft/MemoryPolicies.h"
 
 #include "dialects/Weft/Weft.h"
 #include "passes/Verify/Verify.h"
@@ -45,6 +46,7 @@ struct ShapeFlags {
       options = shapesOf(*program.recipe);
       options.programs = {"micro", "update", "eval"};
     }
+    options.memory = policyOf(program);
     if (batch > 0)
       options.batch = batch;
     if (positions > 0)
@@ -179,6 +181,7 @@ int weft::compileCommand(int argc, const char **argv) {
                                 clEnumValN(Emit::Exe, "exe", "an executable for `weft run`")));
   cl::opt<std::string> target("target", cl::desc("cpu, sm_90a or sm_80 (no GPU is needed)"), cl::init("cpu"),
                               cl::cat(flagCategory()));
+  MemoryFlag memory;
   cl::opt<std::string> trail("trail", cl::desc("write the IR after each pass that changed it"),
                              cl::value_desc("DIR"), cl::cat(flagCategory()));
   cl::opt<std::string> out("o", cl::desc("write to a file"), cl::value_desc("FILE"), cl::cat(flagCategory()));
@@ -196,6 +199,7 @@ int weft::compileCommand(int argc, const char **argv) {
     return kUsage;
   }
   Request request = flags.request(true);
+  memory.apply(request);
   absl::StatusOr<LoadedText> loaded = loadText(request);
   if (!loaded.ok())
     return fail(loaded.status());
@@ -304,6 +308,7 @@ int weft::runCommand(int argc, const char **argv) {
 int weft::verifyCommand(int argc, const char **argv) {
   ModelFlags flags;
   ShapeFlags shapes;
+  MemoryFlag memory;
   cl::opt<bool> eachPass("each-pass", cl::desc("interpret before and after each pass"), cl::init(true),
                          cl::cat(flagCategory()));
   cl::opt<std::string> plant("plant",
@@ -317,7 +322,9 @@ int weft::verifyCommand(int argc, const char **argv) {
                   "  weft verify models/nano.weft --each-pass --batch 2 --positions 12\n"))
     return kUsage;
   // Sizes may be set so small that the recipe no longer fits: then without it, and without an optimiser.
-  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(flags.request(true));
+  Request request = flags.request(true);
+  memory.apply(request);
+  absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
   if (!program.ok())
     program = loadProgram(flags.request(false));
   if (!program.ok())

@@ -5,7 +5,6 @@
 #include "tools/weft/Session.h"
 
 #include "frontend/Parser.h"
-#include "passes/Unroll/Scope.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -16,23 +15,6 @@ Cost weft::costOf(Region &body) {
   Cost cost;
   body.walk([&](CostOpInterface op) { cost += op.getCost(); });
   return cost;
-}
-
-std::string weft::commonScope(Location loc) {
-  SmallVector<StringRef> scopes = scopesOf(loc);
-  if (scopes.empty())
-    return "";
-  SmallVector<StringRef> shared;
-  scopes.front().split(shared, '.');
-  for (StringRef scope : scopes) {
-    SmallVector<StringRef> steps;
-    scope.split(steps, '.');
-    size_t same = 0;
-    while (same < std::min(steps.size(), shared.size()) && steps[same] == shared[same])
-      ++same;
-    shared.resize(same);
-  }
-  return llvm::join(shared, ".");
 }
 
 std::string weft::addressOf(StringRef path) {

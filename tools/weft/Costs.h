@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dialects/Weft/Weft.h"
+#include "passes/Unroll/Scope.h"
 
 #include "absl/status/statusor.h"
 
@@ -11,10 +12,6 @@ namespace weft {
 
 /// Costs of the ops in `body`, fused regions entered.
 Cost costOf(mlir::Region &body);
-
-/// The scope that holds everything `loc` was made of: `block.3` for
-/// `block.3.attn` and `block.3.ffn`; empty for the model's own.
-std::string commonScope(mlir::Location loc);
 
 /// `block[3].attn` for `block.3.attn`.
 std::string addressOf(llvm::StringRef path);

@@ -10,6 +10,7 @@
 #include "tools/weft/KernelInputs.h"
 #include "tools/weft/KernelRun.h"
 
+#include "tools/weft/MemoryPolicies.h"
 #include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Tile/Ptxas.h"
@@ -53,6 +54,7 @@ absl::StatusOr<KernelModule> kernelsOfModel(Request request, std::vector<std::st
   options.chip = chip;
   options.stage = Stage::Schedule;
   return lower(**program, options, {}, context);
+  options.memory = policyOf(**program);
 }
 
 absl::StatusOr<KernelModule> kernelsInFile(const std::string &path, mlir::MLIRContext &context) {
@@ -197,6 +199,7 @@ int weft::kernelsCommand(int argc, const char **argv) {
   DeviceFlags device;
   cl::opt<int64_t> batch("batch", cl::desc("rows of a program (default: the recipe's)"), cl::init(0),
                          cl::cat(flagCategory()));
+  MemoryFlag memory;
   cl::opt<int64_t> positions("positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
                              cl::cat(flagCategory()));
   cl::list<std::string> programs("program", cl::desc("default: micro, update, eval, prefill, decode"),
@@ -242,11 +245,12 @@ int weft::kernelsCommand(int argc, const char **argv) {
   std::shared_ptr<mlir::MLIRContext> context = makeContext();
   std::vector<std::string> which(programs.begin(), programs.end());
   if (which.empty())
+  Request modelRequest = flags.request(true);
+  memory.apply(modelRequest);
     which = {"micro", "update", "eval", "prefill", "decode"};
   absl::StatusOr<KernelModule> module =
-      isModelPath(flags.path)
-          ? kernelsOfModel(flags.request(true), which, batch, positions, gpu.chip, *context)
-          : kernelsInFile(flags.path, *context);
+      isModelPath(flags.path) ? kernelsOfModel(modelRequest, which, batch, positions, gpu.chip, *context)
+                              : kernelsInFile(flags.path, *context);
   if (!module.ok())
     return fail(module.status());
   llvm::SmallVector<KernelOp> kernels;

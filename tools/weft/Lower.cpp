@@ -4,7 +4,9 @@
 
 #include "dialects/Weft/Weft.h"
 #include "frontend/Emit/Emit.h"
+#include "runtime/cpu/Memory.h"
 #include "tools/weft/Device.h"
+#include "tools/weft/MemoryPolicies.h"
 #include "tools/weft/ReferenceMachine.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -215,6 +217,17 @@ absl::StatusOr<OwningOpRef<ModuleOp>> weft::lower(const Program &program, const 
   return module;
 }
 
+/// Bytes that can be allocated on `device`; of a GPU, `held` keeps what was opened to ask.
+static absl::StatusOr<uint64_t> roomOn(const Device &device, std::shared_ptr<void> &held) {
+  if (device.kind != rt::DeviceChoice::Kind::Cuda)
+    return rt::availableMemory();
+  absl::StatusOr<rt::CudaRoom> free = rt::cudaRoom(device.index);
+  if (!free.ok())
+    return free.status();
+  held = std::move(free->context);
+  return free->freeBytes;
+}
+
 absl::StatusOr<std::unique_ptr<rt::Machine>>
 weft::makeMachine(const Program &program, PipelineOptions options, const Request &request,
                   const TrailOptions &trail, MachineReport *report) {
@@ -227,24 +240,28 @@ weft::makeMachine(const Program &program, PipelineOptions options, const Request
   options.float64 = reference;
   options.chip = device->chip;
   options.stage = reference ? Stage::Programs : Stage::Schedule;
-  absl::StatusOr<OwningOpRef<ModuleOp>> module = lower(program, options, trail, *context);
-  if (!module.ok())
-    return module.status();
+  std::shared_ptr<void> held; // of the device, until the machine is made
+  absl::StatusOr<WithinMemory> lowered =
+      lowerWithin(program, options, trail, *context, [&] { return roomOn(*device, held); });
+  if (!lowered.ok())
+    return lowered.status();
+  OwningOpRef<ModuleOp> &module = lowered->module;
   if (reference)
-    return makeReferenceMachine(std::move(*module), context);
+    return makeReferenceMachine(std::move(module), context);
   ExecutableOptions executableOptions{hostTarget(), cacheFolder(),
                                       static_cast<int>(std::thread::hardware_concurrency())};
   if (!device->chip.empty())
     executableOptions.gpu = GpuTarget{device->chip};
   CompileReport compile;
   context->enableMultithreading();
-  FailureOr<rt::Executable> executable = toExecutable(**module, executableOptions, &compile);
+  FailureOr<rt::Executable> executable = toExecutable(*module, executableOptions, &compile);
   context->disableMultithreading();
   if (failed(executable))
     return absl::InternalError("a kernel could not be compiled (see above)");
   executable->model = program.model.name;
   absl::StatusOr<std::unique_ptr<rt::Machine>> machine = openMachine(std::move(*executable), request);
   if (report)
-    *report = {compile, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+    *report = {compile, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+               lowered->report};
   return machine;
 }

@@ -13,6 +13,9 @@ struct PlannedMemory {
   uint64_t sum() const { return state + arena + ports + workspace; }
 };
 
+/// Of a module at Stage::Schedule.
+PlannedMemory plannedMemory(mlir::ModuleOp module, bool gpu);
+
 /// Takes `program` through the pipeline up to planned memory. Errors: as of lower.
 absl::StatusOr<PlannedMemory> plannedMemory(const Program &program, PipelineOptions options);
 

@@ -314,6 +314,8 @@ absl::StatusOr<std::unique_ptr<Program>> weft::loadProgram(const Request &asked)
   if (!name.ok())
     return name.status();
   lang::Overrides ofModel, ofRecipe;
+  if (!request.memory.empty() && (request.needsRecipe || request.recipeIfAny))
+    ofRecipe.emplace_back("memory", request.memory);
   // A run's text is one wherever it is read from: it repeats the run.
   if (request.fromRun || std::filesystem::path(request.path).filename() == "run.weft")
     if (absl::Status status = adoptRun(*program, request, ofRecipe); !status.ok())

@@ -34,6 +34,7 @@ struct Request {
   std::vector<std::string> sets;   // key=value of model or recipe
   std::vector<std::string> plans;  // [FILE:]NAME
   std::string recipe;              // name, or empty
+  std::string memory;              // instead of the recipe's: fast, lean, tight or auto; empty: the recipe's
   std::string device = "auto";     // auto | cpu | cuda[:i] | reference
   int threads = 0;                 // 0: all cores
   bool needsRecipe = false;
@@ -95,9 +96,11 @@ lower(const Program &program, const PipelineOptions &options, const TrailOptions
 std::shared_ptr<mlir::MLIRContext> makeContext();
 
 /// A machine for `device` that holds `options.programs`; state is zero.
+struct MemoryReport; // tools/weft/MemoryPolicies.h
 struct MachineReport {
   CompileReport compile;
   double seconds = 0;
+  std::shared_ptr<const MemoryReport> memory; // null where no program has gradients
 };
 absl::StatusOr<std::unique_ptr<rt::Machine>> makeMachine(const Program &program, PipelineOptions options,
                                                          const Request &request, const TrailOptions &trail,

@@ -205,6 +205,7 @@ absl::Status setWeights(rt::Machine &machine, const std::string &path) {
 int weft::stepCommand(int argc, const char **argv) {
   ModelFlags flags;
   DeviceFlags device;
+  MemoryFlag memory;
   cl::opt<std::string> data("data", cl::Required,
                             cl::desc("JSON of tokens, targets and (optionally) doc_start"),
                             cl::value_desc("FILE"), cl::cat(flagCategory()));
@@ -224,6 +225,7 @@ int weft::stepCommand(int argc, const char **argv) {
     return kUsage;
   Request request = flags.request(true);
   device.apply(request);
+  memory.apply(request);
   absl::StatusOr<std::unique_ptr<Program>> program = loadDecided(request);
   if (!program.ok())
     return fail(program.status());

@@ -3,6 +3,7 @@
 #include "tools/weft/BenchReport.h"
 #include "tools/weft/Command.h"
 #include "tools/weft/DryRun.h"
+#include "tools/weft/MemoryPolicies.h"
 #include "tools/weft/Output.h"
 #include "tools/weft/Phases.h"
 #include "tools/weft/Reports.h"
@@ -50,6 +51,7 @@ struct TrainFlags {
                                cl::desc("write the calls of kernels as a trace for Chrome or Perfetto"),
                                cl::value_desc("FILE"), cl::cat(flagCategory())};
   DeviceFlags device;
+  MemoryFlag memory;
 };
 
 std::string dated(const std::string &model) {
@@ -88,12 +90,14 @@ void describe(rt::Console &console, const Program &program, const rt::Machine &m
       count *= size;
     parameters += count;
   }
-  console.line(llvm::formatv("{0}: {1:N} parameters; {2} kernels ({3} compiled, {4} from the cache) in "
-                             "{5:F2} s; state {6}, arena {7}",
-                             program.model.name, parameters, report.compile.kernels, report.compile.compiled,
-                             report.compile.fromCache, report.seconds, bytesText(executable.stateBytes),
-                             bytesText(executable.arenaBytes))
-                   .str());
+  console.line(
+      llvm::formatv("{0}: {1:N} parameters; {2} kernels ({3} compiled, {4} from the cache) in "
+                    "{5:F2} s; state {6}, arena {7}{8}",
+                    program.model.name, parameters, report.compile.kernels, report.compile.compiled,
+                    report.compile.fromCache, report.seconds, bytesText(executable.stateBytes),
+                    bytesText(executable.arenaBytes),
+                    report.memory ? absl::StrCat(", memory ", policyName(report.memory->policy)) : "")
+          .str());
   if (absl::StatusOr<std::optional<rt::CudaMemory>> memory = rt::cudaMemory(machine); memory.ok() && *memory)
     console.line(memoryText(**memory));
 }
@@ -217,6 +221,8 @@ int runTraining(const TrainFlags &flags, Program &program, const Request &reques
     if (!machine.ok())
       return fail(machine.status());
     compiled(**machine, made);
+    if (made.memory)
+      llvm::outs() << memoryText(*made.memory);
     absl::Status status = printDryRun(program, **machine, options, recipe, batches->steps());
     return status.ok() ? 0 : fail(status);
   }
@@ -303,6 +309,7 @@ int weft::trainCommand(int argc, const char **argv) {
   request.needsRecipe = true;
   request.fromRun = !flags.resume.empty();
   flags.device.apply(request);
+  flags.memory.apply(request);
   absl::StatusOr<std::unique_ptr<Program>> program = loadProgram(request);
   if (!program.ok())
     return fail(program.status());

@@ -1,5 +1,6 @@
 //===- Command.cpp - weft inspect -------------------------------------------===//
 
+#include "tools/weft/MemoryPolicies.h"
 #include "tools/weft/inspect/Document.h"
 #include "tools/weft/inspect/Inspect.h"
 
@@ -86,6 +87,7 @@ absl::StatusOr<Made> modelPage(const InspectFlags &flags) {
     pipeline = shapesOf(*program.recipe);
     pipeline.programs = {"micro", "update", "eval"};
   }
+  pipeline.memory = policyOf(program);
   if (flags.batch > 0)
     pipeline.batch = flags.batch;
   if (flags.positions > 0)
@@ -115,8 +117,6 @@ int weft::inspectCommand(int argc, const char **argv) {
   if (flags.target != "cpu" && flags.target != "sm_90a" && flags.target != "sm_80")
     return misuse("inspect",
                   absl::StrCat("--target ", std::string(flags.target), ": expected cpu, sm_90a or sm_80"));
-  if (flags.batch < 0 || flags.positions < 0)
-    return misuse("inspect", "--batch and --positions: expected at least 1");
   absl::StatusOr<Made> made = isRun(flags.model.path) ? runPage(flags.model.path) : modelPage(flags);
   if (!made.ok())
     return fail(made.status());

@@ -184,6 +184,7 @@ rt::OrderedJson summaryOf(const Program &program, const ModelOptions &options,
           {"parameters_written", parameterCount(program.written)},
           {"state", memory["state"]["bytes"]},
           {"arena", arena},
+          {"policy", policyName(pipeline.memory)},
           {"ports", ports},
           {"workspace", pipeline.chip.empty() ? uint64_t{0} : rt::cuda::Products::kWorkspaceBytes}};
 }

@@ -13,7 +13,7 @@ function modelSummary(body) {
     ['a step', step === null ? null : flops(step), `FLOP, ${counted(summary.micro_batches, 'micro-batch', 'es')} and the optimiser`],
     ['memory', bytes(summary.state + summary.arena + summary.ports + summary.workspace), 'all of it, by plan'],
     ['state', bytes(summary.state), 'parameters, gradients, moments'],
-    ['arena', bytes(summary.arena), 'of the largest program'],
+    ['arena', bytes(summary.arena), `of the largest program; gradients: ${summary.policy}`],
     ['inputs, results', bytes(summary.ports), ''],
     ['workspace', summary.workspace ? bytes(summary.workspace) : null, 'of products'],
     ['kernels', plain(page.kernels.length), `${summary.target}; equal ones once`],
