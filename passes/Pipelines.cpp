@@ -69,6 +69,7 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   FormProgramsOptions programs;
   programs.programs.assign(options.programs.begin(), options.programs.end());
   programs.cacheLength = options.cacheLength;
+  programs.lastPosition = options.lastPosition;
   manager.addPass(createFormPrograms(programs));
   manager.addPass(createDifferentiate());
   if (llvm::is_contained(options.programs, "observe"))
@@ -82,7 +83,6 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   if (reached(Stage::Programs))
     return;
 
-  programs.lastPosition = options.lastPosition;
   // Newton-Schulz steps run as products; the interpreter takes them whole.
   manager.addPass(createExpandPolar());
   manager.addPass(createCSEPass());

@@ -38,6 +38,9 @@ struct PipelineOptions {
   std::string chip;                          // sm_90a, sm_80: schedules for that GPU; empty: the CPU
   std::vector<std::string> programs{"eval"}; // micro, update, observe, eval, prefill, decode
   int64_t cacheLength = 0;                   // of decode; 0: positions
+  bool lastPosition = false;                 // of prefill: outputs of the last position alone
+  MemoryPolicy memory = MemoryPolicy::Fast;  // of programs with gradients
+  RecomputeReport *recompute = nullptr;      // filled with what @micro saves and makes again
   Stage stage = Stage::Schedule;
   /// Passes that a check puts in: a planted fault, for one.
   std::function<std::unique_ptr<mlir::Pass>()> afterUnroll, afterPlan;
@@ -50,4 +53,3 @@ void buildPipeline(mlir::PassManager &manager, const PipelineOptions &options);
 void registerWeftPasses();
 
 } // namespace weft
-  bool lastPosition = false;                 // of prefill: outputs of the last position alone

@@ -114,13 +114,13 @@ struct BenchFlags {
   cl::opt<bool> json{"json", cl::desc("one JSON object"), cl::cat(flagCategory())};
 
   bool wholeSteps() const { return program == "step"; }
+  std::string programName() const { return program == "outputs" ? "prefill" : std::string(program); }
   std::set<std::string> kindSet() const { return {kinds.begin(), kinds.end()}; }
 };
 
 /// What is timed, ready to run.
 struct Bench {
-  explicit Bench(const BenchFlags &flags) : flags(flags) {}
-  std::string programName() const { return program == "outputs" ? "prefill" : std::string(program); }
+  Bench(const BenchFlags &flags, std::string memory) : flags(flags), memory(std::move(memory)) {}
 
   const BenchFlags &flags;
   const std::string memory; // the policy; empty: the recipe's

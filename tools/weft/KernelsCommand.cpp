@@ -9,8 +9,8 @@
 #include "tools/weft/Device.h"
 #include "tools/weft/KernelInputs.h"
 #include "tools/weft/KernelRun.h"
-
 #include "tools/weft/MemoryPolicies.h"
+
 #include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Tile/Ptxas.h"
@@ -53,8 +53,8 @@ absl::StatusOr<KernelModule> kernelsOfModel(Request request, std::vector<std::st
   options.positions = positions > 0 ? positions : options.positions;
   options.chip = chip;
   options.stage = Stage::Schedule;
-  return lower(**program, options, {}, context);
   options.memory = policyOf(**program);
+  return lower(**program, options, {}, context);
 }
 
 absl::StatusOr<KernelModule> kernelsInFile(const std::string &path, mlir::MLIRContext &context) {
@@ -196,10 +196,10 @@ bool runAll(llvm::ArrayRef<KernelOp> kernels, const KernelRun &run, uint64_t see
 
 int weft::kernelsCommand(int argc, const char **argv) {
   ModelFlags flags;
+  MemoryFlag memory;
   DeviceFlags device;
   cl::opt<int64_t> batch("batch", cl::desc("rows of a program (default: the recipe's)"), cl::init(0),
                          cl::cat(flagCategory()));
-  MemoryFlag memory;
   cl::opt<int64_t> positions("positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
                              cl::cat(flagCategory()));
   cl::list<std::string> programs("program", cl::desc("default: micro, update, eval, prefill, decode"),
@@ -242,11 +242,11 @@ int weft::kernelsCommand(int argc, const char **argv) {
     if (target.empty())
       gpu.chip = found->chip;
   }
+  Request modelRequest = flags.request(true);
+  memory.apply(modelRequest);
   std::shared_ptr<mlir::MLIRContext> context = makeContext();
   std::vector<std::string> which(programs.begin(), programs.end());
   if (which.empty())
-  Request modelRequest = flags.request(true);
-  memory.apply(modelRequest);
     which = {"micro", "update", "eval", "prefill", "decode"};
   absl::StatusOr<KernelModule> module =
       isModelPath(flags.path) ? kernelsOfModel(modelRequest, which, batch, positions, gpu.chip, *context)
