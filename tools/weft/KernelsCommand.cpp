@@ -14,6 +14,7 @@
 #include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Tile/Ptxas.h"
+#include "passes/Codegen/Gpu/Pattern.h"
 #include "runtime/core/File.h"
 #include "runtime/core/Json.h"
 
@@ -148,7 +149,7 @@ bool showCosts(llvm::ArrayRef<KernelOp> kernels, const GpuTarget &target, const 
 
 using KernelForms = llvm::SmallVector<mlir::OwningOpRef<KernelOp>>;
 
-/// Each kernel of attention in each of these forms; other kernels have none.
+/// Each kernel of attention or of fixed patterns in each of these forms; other kernels have none.
 absl::StatusOr<KernelForms> inForms(llvm::ArrayRef<KernelOp> kernels, const std::vector<std::string> &forms,
                                     const GpuTarget &target) {
   for (const std::string &form : forms) {
@@ -159,7 +160,7 @@ absl::StatusOr<KernelForms> inForms(llvm::ArrayRef<KernelOp> kernels, const std:
   KernelForms all;
   for (KernelOp kernel : kernels)
     for (const std::string &form : forms)
-      if (whyNoAttendTile(kernel, target).empty()) {
+      if (whyNoAttendTile(kernel, target).empty() || patternItems(kernel, target)) {
         all.push_back(kernel.clone());
         (*all.back())->setAttr(kFormAttr, mlir::StringAttr::get(kernel.getContext(), form));
       }

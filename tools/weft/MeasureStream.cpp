@@ -94,6 +94,8 @@ absl::StatusOr<std::vector<Stream>> streamsOver(Loaded &loaded, const std::strin
   if (!bound.ok())
     return bound.status();
   std::vector<Stream> streams = streamsOf(program);
+  if (streams.empty())
+    return streams;
   for (int64_t i = 0; i < (*held)->batches(); ++i) {
     absl::StatusOr<rt::Batch> batch = (*held)->at(i);
     absl::Status status = batch.ok() ? addBatch(*bound, *std::move(batch), streams) : batch.status();

@@ -71,6 +71,10 @@ std::optional<PatternProblem> Reader::read(std::string &why) {
   p.lse = argument(op.getLse()), p.kvOf = argument(op.getKvOf());
   p.y = result(op.getY()), p.rowLse = result(op.getRowLse());
   why = problemOf();
+  FailureOr<AttendOptions> form = formOf(kernel);
+  if (failed(form))
+    return std::nullopt;
+  p.parts = form->own > 0 ? form->own * PatternKernel::kGroups : PatternKernel::partsFor(p);
   return why.empty() ? std::optional(std::move(p)) : std::nullopt;
 }
 

@@ -24,6 +24,7 @@ struct PatternProblem {
   int64_t places = 0;  // of the scale
   int64_t tables = 1;  // of a head: 2 where `windows` has first places, too
   int64_t blocks = 0;  // of 8 x 8, of one table
+  int64_t parts = 0;   // of 64 rows, of a tile: 4 or 2
   Operand x = -1, table = -1, scale = -1, windows = -1, starts = -1, lse = -1, kvOf = -1, y = -1, rowLse = -1;
   std::vector<mlir::RankedTensorType> types; // of operands, as stored
 };

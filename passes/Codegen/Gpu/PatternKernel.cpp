@@ -15,7 +15,14 @@ PatternKernel::PatternKernel(Location loc, const PatternProblem &problem)
 }
 
 int64_t PatternKernel::itemCount(const PatternProblem &p) {
-  return p.batch * (p.back ? p.results : p.heads) * ((p.positions + kTile - 1) / kTile);
+  const int64_t rows = p.parts * kRows;
+  return p.batch * (p.back ? p.results : p.heads) * ((p.positions + rows - 1) / rows);
+}
+
+int64_t PatternKernel::partsFor(PatternProblem p) {
+  constexpr int64_t kMultiprocessors = 132; // of an H200
+  p.parts = kGroups * kMost;
+  return itemCount(p) < 2 * kMultiprocessors ? kGroups : p.parts;
 }
 
 void PatternKernel::makeKernel(Location loc) {
@@ -52,7 +59,7 @@ void PatternKernel::allocate() {
   auto ring = [&](tile::SmemType type) -> Value { return tile::AllocOp::create(e.b, e.loc, type); };
   values = ring(tile::SmemType::get(context, stages, kBlock, p.channel, e.bf16, /*swizzle=*/kPanel * kBytes,
                                     p.channel / kPanel));
-  tables = ring(tile::SmemType::get(context, stages, kCores * kCore, kCore, e.bf16));
+  tables = ring(tile::SmemType::get(context, stages, coresOfBlock() * kCore, kCore, e.bf16));
   barriers = tile::AllocBarriersOp::create(e.b, e.loc, tile::BarriersType::get(context, 2 * stages));
 }
 
@@ -77,7 +84,7 @@ void PatternKernel::loadBlock(const Tile &tile, Value head, Value near, Value bl
   Value stage = e.rem(number, stages), parity = e.rem(e.div(number, stages), 2);
   Value from = placeOf(tile, block);
   tile::WaitOp::create(e.b, e.loc, barriers, e.add(stage, stages), e.sub(e.number(1), parity));
-  int64_t bytes = kBlock * p.channel * kBytes + kCores * kCore * kCore * kBytes;
+  int64_t bytes = kBlock * p.channel * kBytes + coresOfBlock() * kCore * kCore * kBytes;
   tile::ExpectOp::create(e.b, e.loc, barriers, stage, bytes);
   Value to = e.stage(values, stage);
   for (int64_t panel = 0; panel < p.channel / kPanel; ++panel) {
@@ -129,7 +136,7 @@ PatternKernel::Values PatternKernel::multiply(Value first, Value from, Value to,
     Values next(carried);
     for (int64_t own : parts) {
       // The last part's blocks of 8 x 8 come first: it is the farthest from its keys.
-      Value row = e.mul(e.sub(e.number(kParts - 1), ownPart(own)), kRows);
+      Value row = e.mul(e.sub(e.number(p.parts - 1), ownPart(own)), kRows);
       Value left = tile::HankelOp::create(e.b, e.loc, cores, row, kBlock);
       next[static_cast<size_t>(own)] =
           e.product(left, right, carried[static_cast<size_t>(own)], /*transposed=*/true);
@@ -156,11 +163,16 @@ void PatternKernel::leaveOut(Value first, Value from, Value to) {
 /// begins and ends before the second. No product stands under a condition: its registers would be copied.
 PatternKernel::Values PatternKernel::sumBlocks(const Tile &tile, const Span &span, Value number,
                                                ValueRange sums) {
-  static_assert(kOwn == 2);
-  Value first = e.sub(number, span.from), low[kOwn], high[kOwn];
-  for (int64_t own = 0; own < kOwn; ++own) {
+  Value first = e.sub(number, span.from), low[kMost], high[kMost];
+  for (int64_t own = 0; own < ownParts(); ++own) {
     low[own] = e.min(e.max(lowOf(tile, span, ownPart(own)), span.from), span.to);
     high[own] = e.max(e.min(e.add(highOf(tile, span, ownPart(own)), 1), span.to), low[own]);
+  }
+  if (ownParts() == 1) {
+    leaveOut(first, span.from, low[0]);
+    Values after = multiply(first, low[0], high[0], {0}, e.wait(0, sums));
+    leaveOut(first, high[0], span.to);
+    return after;
   }
   Value both = e.less(low[1], high[1]);
   Value begin = e.select(both, e.min(low[1], high[0]), high[0]); // of both
@@ -213,21 +225,21 @@ Value PatternKernel::unitOf(const Tile &tile, const Span &span, Value head, Valu
 PatternKernel::Values PatternKernel::sumHeads(const Item &item, const Tile &tile, Value number) {
   bool several = changesUnits();
   Values start{number};
-  for (int64_t own = 0; own < kOwn; ++own)
+  for (int64_t own = 0; own < ownParts(); ++own)
     start.push_back(e.zero(e.frag(p.channel)));
-  for (int64_t own = 0; own < kOwn; ++own)
+  for (int64_t own = 0; own < ownParts(); ++own)
     start.push_back(several ? e.splat(e.rows(e.f32), e.real(1))
                             : scaleOf(tile, item.head, ownPart(own), p.scale));
   return forEachHead(item, start, [&](Value head, Value near, ValueRange carried) {
     Span span = spanOf(item, tile, head, near);
     Values sums, scales;
-    for (int64_t own = 0; own < kOwn; ++own) {
+    for (int64_t own = 0; own < ownParts(); ++own) {
       Value sum = carried[1 + own];
       if (!several) {
-        scales.push_back(carried[1 + kOwn + own]);
+        scales.push_back(carried[1 + ownParts() + own]);
       } else {
         Value scale = unitOf(tile, span, head, ownPart(own));
-        Value ratio = e.map(e.rows(e.f32), {carried[1 + kOwn + own], scale},
+        Value ratio = e.map(e.rows(e.f32), {carried[1 + ownParts() + own], scale},
                             [&](ValueRange in) { return e.divf(in[0], in[1]); });
         sum = e.map(e.frag(p.channel), {sum, ratio}, [&](ValueRange in) { return e.mulf(in[0], in[1]); });
         scales.push_back(scale);
@@ -243,9 +255,9 @@ PatternKernel::Values PatternKernel::sumHeads(const Item &item, const Tile &tile
 
 void PatternKernel::store(const Item &item, const Tile &tile, ValueRange sums) {
   int64_t heads = p.back ? p.results : p.heads;
-  for (int64_t own = 0; own < kOwn; ++own) {
+  for (int64_t own = 0; own < ownParts(); ++own) {
     Value part = ownPart(own), limit = limitOf(tile, part);
-    Value scale = changesUnits() ? sums[1 + kOwn + own] : scaleOf(tile, item.head, part, p.scale);
+    Value scale = changesUnits() ? sums[1 + ownParts() + own] : scaleOf(tile, item.head, part, p.scale);
     Value out =
         e.map(e.frag(p.channel), {sums[1 + own], scale}, [&](ValueRange in) { return e.mulf(in[0], in[1]); });
     Value place = e.add(e.mul(e.wide(tile.row), p.positions), e.wide(lastRow(tile, part)));

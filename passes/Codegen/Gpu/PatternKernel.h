@@ -1,8 +1,9 @@
 //===- PatternKernel.h - The tile kernel of a product of patterns -*- C++ -*-===//
 //
-// An item is a head of a row of the batch and a range of kTile places. In it each
-// document has at most one tile of kTile rows: tiles start at multiples of kTile
-// from their document's start (with `back`: end there, from its end), so that no
+// An item is a head of a row of the batch and a range of as many places as a tile
+// has rows: 256, or 128 where there would be fewer items than twice the
+// multiprocessors. In it each document has at most one tile: tiles start at
+// multiples of their rows from their document's start (with `back`: end there, from its end), so that no
 // tile needs a mask: keys before the document are not read, queries behind it
 // neither, and what a tile holds of other documents is not stored.
 //
@@ -22,15 +23,16 @@ namespace weft {
 
 class PatternKernel {
 public:
-  static constexpr int64_t kRows = 64, kParts = 4, kTile = kParts * kRows; // rows of a part and of a tile
-  static constexpr int64_t kGroups = 2, kOwn = kParts / kGroups;           // warpgroups; parts of each
-  static constexpr int64_t kBlock = 64; // of the places that are summed over
+  static constexpr int64_t kRows = 64, kGroups = 2; // rows of a part; warpgroups
+  static constexpr int64_t kMost = 2;               // parts of a warpgroup, at most
+  static constexpr int64_t kBlock = 64;             // of the places that are summed over
   static constexpr int64_t kCore = MixTableOp::kCore;
-  static constexpr int64_t kCores = (kTile + kBlock) / kCore - 1; // that a tile reads for a block
 
   PatternKernel(mlir::Location loc, const PatternProblem &problem);
   AttendTile build();
   static int64_t itemCount(const PatternProblem &p);
+  /// Parts of a tile for `p`: those that leave the fewest multiprocessors idle.
+  static int64_t partsFor(PatternProblem p);
 
 private:
   using Value = mlir::Value;
@@ -38,7 +40,7 @@ private:
 
   struct Item {
     Value row, head, from, end; // head of y; places [from, end)
-    Value start, far; // of the documents of its first place (`back`: its last) and of kTile behind the last
+    Value start, far; // of the documents of its first place (`back`: its last) and of a tile behind the last
     Value window, sights; // of the head, where there is no kv_of; first places in sight
   };
   struct Tile {
@@ -51,6 +53,10 @@ private:
   using TileBody = llvm::function_ref<Values(const Tile &, mlir::ValueRange)>;
   /// Of a head, `near` (null with one table) and what is carried.
   using HeadBody = llvm::function_ref<Values(Value, Value, mlir::ValueRange)>;
+
+  int64_t ownParts() const { return p.parts / kGroups; }
+  int64_t tileRows() const { return p.parts * kRows; }
+  int64_t coresOfBlock() const { return (tileRows() + kBlock) / kCore - 1; } // that a tile reads for a block
 
   void makeKernel(mlir::Location loc);
   Value addMap();
@@ -105,7 +111,7 @@ private:
   Value lastRow(const Tile &tile, Value part);
   /// Whether sums are in units that change from pass to pass.
   bool changesUnits() const { return p.kvOf >= 0 || (p.back && p.tables > 1); }
-  Value ownPart(int64_t number) { return e.add(e.mul(group, kOwn), number); }
+  Value ownPart(int64_t number) { return e.add(e.mul(group, ownParts()), number); }
 
   const PatternProblem p;
   tile::Emitter e;

@@ -12,11 +12,11 @@ namespace weft {
 /// The longest first: later places see more keys, earlier ones are seen by more queries.
 PatternKernel::Item PatternKernel::itemOf(Value number) {
   int64_t heads = p.back ? p.results : p.heads, pairs = p.batch * heads;
-  int64_t ranges = (p.positions + kTile - 1) / kTile;
+  int64_t ranges = (p.positions + tileRows() - 1) / tileRows();
   Value range = e.div(number, pairs), pair = e.rem(number, pairs);
   if (!p.back)
     range = e.sub(e.number(ranges - 1), range);
-  Value from = e.mul(range, kTile), end = e.min(e.add(from, kTile), e.number(p.positions));
+  Value from = e.mul(range, tileRows()), end = e.min(e.add(from, tileRows()), e.number(p.positions));
   return {e.rem(pair, p.batch), e.div(pair, p.batch), from, end, {}, {}, {}, {}};
 }
 
@@ -25,7 +25,7 @@ PatternKernel::Values PatternKernel::readItem(Value number) {
   Item item = itemOf(e.min(number, e.number(result.items - 1)));
   Value last = e.number(p.positions - 1);
   Value near = p.back ? e.add(item.end, -1) : item.from;
-  Value far = p.back ? last : e.min(e.add(item.from, 2 * kTile - 1), last);
+  Value far = p.back ? last : e.min(e.add(item.from, 2 * tileRows() - 1), last);
   Values read{startOf(item.row, near), startOf(item.row, far)};
   read.push_back(p.kvOf < 0 ? e.load(operand(p.windows), e.wide(item.head)) : e.number(0));
   if (p.tables > 1)
@@ -99,9 +99,9 @@ PatternKernel::Values PatternKernel::tilesAhead(const Item &item, ValueRange sta
       first, [&](ValueRange carried) { return e.less(carried[0], item.end); },
       [&](ValueRange carried) {
         Value document = carried[0], low = e.max(document, item.from);
-        Value tiles = e.div(e.add(e.sub(low, document), kTile - 1), kTile);
-        Value place = e.add(document, e.mul(tiles, kTile));
-        Value high = e.min(e.add(place, kTile), e.number(p.positions));
+        Value tiles = e.div(e.add(e.sub(low, document), tileRows() - 1), tileRows());
+        Value place = e.add(document, e.mul(tiles, tileRows()));
+        Value high = e.min(e.add(place, tileRows()), e.number(p.positions));
         // Where the document goes on behind all of the item's tiles there is nothing to look for.
         Value ends = e.compare(arith::CmpIPredicate::ne, item.far, document);
         Value last =
@@ -127,9 +127,9 @@ PatternKernel::Values PatternKernel::tilesBack(const Item &item, ValueRange star
       first, [&](ValueRange carried) { return e.atMost(item.from, carried[0]); },
       [&](ValueRange carried) {
         Value place = carried[0], end = carried[1], document = carried[2];
-        Value tiles = e.div(e.add(e.sub(end, place), kTile - 2), kTile);
-        Value tileEnd = e.sub(end, e.mul(tiles, kTile)), before = e.add(document, -1);
-        Tile tile{item.row, e.add(tileEnd, -kTile), document, end};
+        Value tiles = e.div(e.add(e.sub(end, place), tileRows() - 2), tileRows());
+        Value tileEnd = e.sub(end, e.mul(tiles, tileRows())), before = e.add(document, -1);
+        Tile tile{item.row, e.add(tileEnd, -tileRows()), document, end};
         Values next{before, document};
         next.append(e.when(e.atMost(item.from, before), [&] { return Values{startOf(item.row, before)}; },
                            {e.number(0)}));
@@ -168,7 +168,7 @@ Value PatternKernel::blocksBefore(const Tile &tile) { return e.div(e.sub(tile.fi
 Value PatternKernel::outerPart(const Tile &tile) {
   if (p.back)
     return e.div(e.max(e.sub(tile.start, tile.first), e.number(0)), kRows);
-  return e.min(e.div(e.add(e.sub(tile.last, tile.first), -1), kRows), e.number(kParts - 1));
+  return e.min(e.div(e.add(e.sub(tile.last, tile.first), -1), kRows), e.number(p.parts - 1));
 }
 
 Value PatternKernel::sightsOf(const Item &item, Value head) {
@@ -259,7 +259,7 @@ PatternKernel::Span PatternKernel::nearSpan(const Tile &tile, Span span) {
   }
   Value all = e.div(e.sub(tile.last, tile.first), kBlock);
   span.from = outerPart(tile);
-  span.to = e.min(all, e.add(highNear(tile, span, e.number(kParts - 1)), 1));
+  span.to = e.min(all, e.add(highNear(tile, span, e.number(p.parts - 1)), 1));
   return span;
 }
 
@@ -268,14 +268,15 @@ Value PatternKernel::placeOf(const Tile &tile, Value block) {
   return e.add(p.back ? tile.first : tile.start, e.mul(block, kBlock));
 }
 
-/// First of the kCores tiles of 8 x 8 for a block: see weft.mix_table.
+/// First of the coresOfBlock() tiles of 8 x 8 for a block: see weft.mix_table, whose tables are for 256 rows.
 Value PatternKernel::firstCore(const Tile &tile, Value block) {
   constexpr int64_t kOfBlock = kBlock / kCore;
+  const int64_t above = MixTableOp::kReach + 1 - tileRows() / kCore;
   if (p.back)
-    return e.mul(block, kOfBlock);
+    return e.add(e.mul(block, kOfBlock), above);
   constexpr int64_t kBelow = 2 * MixTableOp::kReach + 1;
   Value before = e.mul(e.sub(blocksBefore(tile), block), kOfBlock);
-  return e.sub(e.number(p.blocks - kBelow), before);
+  return e.sub(e.number(p.blocks - kBelow + above), before);
 }
 
 } // namespace weft

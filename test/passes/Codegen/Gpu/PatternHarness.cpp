@@ -83,7 +83,9 @@ PatternHarness::PatternHarness(const PatternCase &c) : c(c) {
     ADD_FAILURE() << "no kernel:\n" << c.text();
     return;
   }
-  auto built = buildPatternTile(*source->getOps<KernelOp>().begin(), {});
+  KernelOp kernel = *source->getOps<KernelOp>().begin();
+  kernel->setAttr(kFormAttr, mlir::StringAttr::get(&context, "own=" + std::to_string(c.parts / 2)));
+  auto built = buildPatternTile(kernel, {});
   if (succeeded(built))
     tile = std::move(*built);
   else

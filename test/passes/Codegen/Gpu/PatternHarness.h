@@ -17,6 +17,7 @@ struct PatternCase {
   std::vector<std::vector<int32_t>> starts{{0}}; // of documents, row by row; the last goes on
   std::vector<int32_t> kvOf;                     // of back; empty: a head's own
   bool f32 = false;                              // y is stored in f32
+  int64_t parts = 4;                             // of a tile, or 2
 
   int32_t window(int64_t head) const {
     return windows[std::min(static_cast<size_t>(head), windows.size() - 1)];

@@ -23,12 +23,13 @@ void check(const PatternCase &c) {
   EXPECT_EQ(harness.difference(), "");
 }
 
-/// Both directions.
+/// Both directions, tiles of 256 and of 128 rows.
 void checkBoth(PatternCase c) {
-  for (bool back : {false, true}) {
-    c.back = back;
-    check(c);
-  }
+  for (int64_t parts : {4, 2})
+    for (bool back : {false, true}) {
+      c.parts = parts, c.back = back;
+      check(c);
+    }
 }
 
 // Ends of blocks, of parts and of tiles. Catches: a block too few or too many, rows
@@ -113,6 +114,8 @@ TEST(PatternTiles, groupsWithFirstPlaces) {
   c.starts = {{0, 111}, {0}};
   c.f32 = true;
   check(c);
+  c.parts = 2;
+  check(c);
 }
 
 // Catches: channels of the second panel in the first's place; a head's table, scale
@@ -140,6 +143,8 @@ TEST(PatternTiles, logSums) {
   c.lse = true;
   c.starts = {{0, 70, 290}, {0}};
   check(c);
+  c.parts = 2;
+  check(c);
 }
 
 // Heads that share a value head, one that nobody reads, scales far apart. Catches: sums
@@ -154,6 +159,8 @@ TEST(PatternTiles, groups) {
   c.kvOf = {2, 0, 2, 2};
   c.windows = {INT32_MAX, 20, 100, INT32_MAX};
   c.starts = {{0, 111}, {0}};
+  check(c);
+  c.parts = 2;
   check(c);
 }
 
@@ -178,7 +185,7 @@ TEST(PatternTiles, everyOrderGivesTheSameBits) {
   for (int kind : {0, 1, 2, 3}) {
     PatternCase c = small(kind % 2 != 0);
     if (kind > 1)
-      c.windows = {40}, c.firstPlaces.assign(static_cast<size_t>(c.heads), 64);
+      c.windows = {40}, c.firstPlaces.assign(static_cast<size_t>(c.heads), 64), c.parts = 2;
     PatternHarness harness(c);
     std::vector<float> first;
     for (uint64_t seed = 0; seed < kSchedules; ++seed) {
@@ -261,6 +268,7 @@ TEST(PatternTiles, assembly) {
         c.batch = 2, c.length = 4096, c.heads = c.results = 3, c.channel = channel;
         if (kind > 1)
           c.firstPlaces = {64, 0, 128}, c.windows = {300};
+        c.parts = kind % 2 ? 4 : 2;
         if (grouped && back)
           c.kvOf = {0, 0, 0}, c.results = 1;
         c.lse = grouped && !back;
