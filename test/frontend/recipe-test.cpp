@@ -45,6 +45,19 @@ TEST(Recipe, TheFactorMultipliesEveryRate) {
     EXPECT_FALSE(readShipped("san", wrong).recipe) << wrong[0].second;
 }
 
+// A word that is none is refused, not taken for `auto`.
+TEST(Recipe, MemoryIsAPolicy) {
+  using Memory = rt::Recipe::Memory;
+  EXPECT_EQ(readShipped("nano").recipe->memory, Memory::Auto);
+  for (auto [word, policy] : {std::pair("auto", Memory::Auto), std::pair("fast", Memory::Fast),
+                              std::pair("lean", Memory::Lean), std::pair("tight", Memory::Tight)}) {
+    Read read = readShipped("nano", {{"memory", word}});
+    ASSERT_TRUE(read.recipe) << read.diagnostics.render(read.sources);
+    EXPECT_EQ(read.recipe->memory, policy) << word;
+  }
+  EXPECT_FALSE(readShipped("nano", {{"memory", "most"}}).recipe);
+}
+
 TEST(Recipe, Gpt2IsReadAsWritten) {
   Read read = readShipped("gpt2");
   ASSERT_TRUE(read.recipe) << read.diagnostics.render(read.sources);

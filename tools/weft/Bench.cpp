@@ -9,18 +9,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/weft/BenchAgainst.h"
 #include "tools/weft/BenchMemory.h"
 #include "tools/weft/BenchReport.h"
-#include "tools/weft/BenchSteps.h"
-#include "tools/weft/Command.h"
-#include "tools/weft/Freeze.h"
+#include "tools/weft/BenchSetup.h"
+#include "tools/weft/MemoryPolicies.h"
 #include "tools/weft/Output.h"
-#include "tools/weft/WindowPlans.h"
 
 #include "runtime/core/File.h"
-#include "runtime/core/Json.h"
-#include "runtime/train/State.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -76,132 +71,6 @@ void addWindows(rt::OrderedJson &result, const rt::WindowControl &control, const
   result["plain_seconds"] = median(steps.plain);
   result["control_seconds"] = median(steps.controlled);
   result["mean_seconds"] = sum / static_cast<double>(steps.seconds.size());
-}
-
-struct BenchFlags {
-  ModelFlags model;
-  DeviceFlags device;
-  cl::opt<std::string> memory{
-      "memory",
-      cl::desc("what gradients find saved: fast, lean, tight, auto (default: the recipe's, or auto), "
-               "or all, for one row of each"),
-      cl::value_desc("POLICY"), cl::cat(flagCategory())};
-  cl::opt<int64_t> batch{"batch", cl::desc("rows (default: the recipe's micro-batch)"), cl::init(0),
-                         cl::cat(flagCategory())};
-  cl::opt<int64_t> positions{"positions", cl::desc("positions of a row (default: the recipe's)"), cl::init(0),
-                             cl::cat(flagCategory())};
-  cl::opt<int64_t> micros{"micros", cl::desc("micro-batches of a step (default: 1)"), cl::init(1),
-                          cl::cat(flagCategory())};
-  cl::opt<std::string> documents{
-      "documents", cl::desc("positions of each document in a row, or ~N on average (default: one a row)"),
-      cl::value_desc("N"), cl::cat(flagCategory())};
-  cl::opt<int64_t> steps{"steps", cl::desc("steps that are timed"), cl::init(5), cl::cat(flagCategory())};
-  cl::opt<std::string> program{"program",
-                               cl::desc("step (default), prefill (outputs after the last position), outputs "
-                                        "(of all positions), decode or eval"),
-                               cl::init("step"), cl::cat(flagCategory())};
-  cl::opt<bool> kernels{"kernels", cl::desc("times of each kernel, and what they reach"),
-                        cl::cat(flagCategory())};
-  cl::list<std::string> kinds{
-      "kind", cl::desc("with --kernels: attention, product, rows, loss, optimiser, memory (default: all)"),
-      cl::CommaSeparated, cl::cat(flagCategory())};
-  cl::opt<std::string> profile{"profile",
-                               cl::desc("write the calls of kernels as a trace for Chrome or Perfetto"),
-                               cl::value_desc("FILE"), cl::cat(flagCategory())};
-  cl::opt<std::string> against{
-      "against", cl::desc("say which kernels are slower or faster than in FILE, of `--kernels --json`"),
-      cl::value_desc("FILE"), cl::cat(flagCategory())};
-  cl::opt<bool> json{"json", cl::desc("one JSON object"), cl::cat(flagCategory())};
-
-  bool wholeSteps() const { return program == "step"; }
-  std::string programName() const { return program == "outputs" ? "prefill" : std::string(program); }
-  std::set<std::string> kindSet() const { return {kinds.begin(), kinds.end()}; }
-};
-
-/// What is timed, ready to run.
-struct Bench {
-  Bench(const BenchFlags &flags, std::string memory) : flags(flags), memory(std::move(memory)) {}
-
-  const BenchFlags &flags;
-  const std::string memory; // the policy; empty: the recipe's
-  std::unique_ptr<Program> program;
-  PipelineOptions options;
-  bool chooses = false;
-  MachineReport report;
-  std::unique_ptr<rt::Machine> machine;
-  std::unique_ptr<rt::WindowControl> windows;
-  DrawnInputs drawn;
-  std::optional<EarlierTimes> earlier;
-  double ready = 0, first = 0; // seconds of the process to its first kernel, to the end of its first run
-};
-
-/// What is timed, in words that a later run can be compared by.
-rt::OrderedJson subjectOf(const Bench &bench) {
-  return {{"model", bench.program->model.name},    {"program", std::string(bench.flags.program)},
-          {"batch", bench.options.batch},          {"positions", bench.options.positions},
-          {"micros", int64_t(bench.flags.micros)}, {"documents", std::string(bench.flags.documents)}};
-}
-
-/// Before anything is compiled: minutes of timing beside the wrong file help nobody.
-absl::Status readEarlier(Bench &bench) {
-  if (bench.flags.against.empty())
-    return absl::OkStatus();
-  absl::StatusOr<EarlierTimes> earlier = EarlierTimes::read(bench.flags.against);
-  if (!earlier.ok())
-    return earlier.status();
-  bench.earlier = *std::move(earlier);
-  return bench.earlier->checkSame(subjectOf(bench));
-}
-
-absl::Status prepare(Bench &bench) {
-  const BenchFlags &flags = bench.flags;
-  Request request = flags.model.request(true);
-  flags.device.apply(request);
-  request.memory = bench.memory;
-  request.profile = flags.kernels;
-  if (!flags.documents.empty()) {
-    absl::StatusOr<DrawnDocuments> documents = parseDocuments(flags.documents);
-    if (!documents.ok())
-      return documents.status();
-    bench.drawn.documents = *documents;
-    request.sets.push_back("documents=apart");
-  }
-  absl::StatusOr<std::unique_ptr<Program>> program = loadDrawn(request);
-  if (!program.ok())
-    return program.status();
-  bench.program = *std::move(program);
-  PipelineOptions &options = bench.options;
-  options = shapesOf(*bench.program->recipe);
-  options.batch = flags.batch > 0 ? int64_t(flags.batch) : options.batch;
-  options.positions = flags.positions > 0 ? int64_t(flags.positions) : options.positions;
-  bench.program->recipe->positions = options.positions; // shares of windows are of this length
-  options.programs = flags.wholeSteps() ? std::vector<std::string>{"micro", "update"}
-                                        : std::vector<std::string>{flags.programName()};
-  options.lastPosition = flags.program == "prefill";
-  bench.chooses = flags.wholeSteps() && choosesWindows(*bench.program);
-  if (bench.chooses)
-    options.programs.push_back("observe");
-  if (flags.program == "decode")
-    options.batch = 1;
-  if (absl::Status status = readEarlier(bench); !status.ok())
-    return status;
-  absl::StatusOr<std::unique_ptr<rt::Machine>> machine =
-      makeMachine(*bench.program, options, request, {}, &bench.report);
-  if (!machine.ok())
-    return machine.status();
-  bench.machine = *std::move(machine);
-  if (absl::Status status = rt::initializeState(*bench.machine, 0); !status.ok())
-    return status;
-  absl::StatusOr<std::unique_ptr<rt::WindowControl>> windows =
-      startWindows(*bench.program, *bench.machine, "");
-  if (!windows.ok())
-    return windows.status();
-  bench.windows = *std::move(windows);
-  lang::Bindings names = bench.program->model.bindings();
-  if (names.contains("vocab"))
-    bench.drawn.vocabulary = static_cast<int64_t>(names.find("vocab")->second.number);
-  bench.drawn.targets = flags.program == "decode" ? 1 : flags.micros * options.batch * options.positions;
-  return absl::OkStatus();
 }
 
 /// What was counted over `runs` runs.
@@ -331,58 +200,6 @@ absl::Status benchSteps(Bench &bench) {
                           median(run.controlled) * 1e3, median(run.plain) * 1e3, run.controlled.size(),
                           run.plain.size());
   return print(bench, *std::move(result), more);
-}
-
-/// The same steps under `policy`; one that does not fit is told so.
-absl::StatusOr<PolicyTimes> benchPolicy(const BenchFlags &flags, const std::string &policy, int64_t &tokens) {
-  PolicyTimes row{policy, nullptr, 0, 0, 0, ""};
-  Bench bench(flags, policy);
-  absl::Status status = prepare(bench);
-  if (absl::IsResourceExhausted(status)) {
-    row.refusal = std::string(status.message());
-    return row;
-  }
-  if (!status.ok())
-    return status;
-  tokens = bench.drawn.targets;
-  BenchSteps run(*bench.machine, bench.windows.get(), bench.chooses, flags.micros, bench.drawn);
-  status = run.warmUp();
-  if (status.ok())
-    status = run.warmGraphs();
-  for (int64_t step = 0; status.ok() && step < flags.steps; ++step)
-    status = run.run();
-  if (status.ok())
-    status = run.finish();
-  if (!status.ok())
-    return status;
-  absl::StatusOr<std::optional<rt::CudaMemory>> device = rt::cudaMemory(*bench.machine);
-  if (!device.ok())
-    return device.status();
-  row.memory = bench.report.memory;
-  row.planned = *device ? (**device).planned() : row.memory->planned.sum();
-  row.reported = *device ? (**device).grown : 0;
-  row.seconds = median(run.seconds);
-  return row;
-}
-
-/// One row a policy, and what each makes again.
-absl::Status benchPolicies(const BenchFlags &flags) {
-  std::vector<PolicyTimes> rows;
-  int64_t tokens = 0;
-  for (const char *policy : {"fast", "lean", "tight"}) {
-    absl::StatusOr<PolicyTimes> row = benchPolicy(flags, policy, tokens);
-    if (!row.ok())
-      return row.status();
-    rows.push_back(*std::move(row));
-  }
-  if (flags.json) {
-    printJson({{"tokens", tokens}, {"policies", policyJson(rows, tokens)}});
-    return absl::OkStatus();
-  }
-  llvm::outs() << policyTable(rows, tokens);
-  for (const PolicyTimes &row : rows)
-    llvm::outs() << (row.memory ? memoryText(*row.memory) : "");
-  return absl::OkStatus();
 }
 
 /// A program alone: by the host's clock with the copies of inputs and results, and

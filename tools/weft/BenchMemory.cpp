@@ -2,6 +2,7 @@
 
 #include "tools/weft/BenchMemory.h"
 
+#include "tools/weft/MemoryPolicies.h"
 #include "tools/weft/Output.h"
 
 #include "runtime/cpu/Memory.h"
@@ -12,6 +13,20 @@
 
 using namespace weft;
 
+namespace {
+
+/// One policy's steps; `refusal` says why there are none.
+struct PolicyTimes {
+  std::string policy;
+  std::shared_ptr<const MemoryReport> memory; // null after a refusal
+  uint64_t planned = 0;                       // by the machine, scratch included
+  uint64_t reported = 0;                      // by the device, above what was in use; 0: it can't say
+  double seconds = 0;
+  std::string refusal;
+};
+
+} // namespace
+
 /// The first row with steps, or null.
 static const PolicyTimes *reference(const std::vector<PolicyTimes> &rows) {
   auto found = std::ranges::find_if(rows, [](const PolicyTimes &row) { return row.refusal.empty(); });
@@ -20,7 +35,8 @@ static const PolicyTimes *reference(const std::vector<PolicyTimes> &rows) {
 
 static double ratio(double one, double other) { return other > 0 ? one / other : 0; }
 
-std::string weft::policyTable(const std::vector<PolicyTimes> &rows, int64_t tokens) {
+/// One row a policy: bytes, milliseconds, tokens/s, ratios to the first row that ran.
+static std::string policyTable(const std::vector<PolicyTimes> &rows, int64_t tokens) {
   Table table({"memory", "planned", "of it arena", "device", "planned ratio", "made again", "step",
                "tokens/s", "time ratio"});
   std::string refusals;
@@ -45,7 +61,7 @@ std::string weft::policyTable(const std::vector<PolicyTimes> &rows, int64_t toke
   return table.text() + refusals;
 }
 
-rt::OrderedJson weft::policyJson(const std::vector<PolicyTimes> &rows, int64_t tokens) {
+static rt::OrderedJson policyJson(const std::vector<PolicyTimes> &rows, int64_t tokens) {
   rt::OrderedJson list = rt::OrderedJson::array();
   for (const PolicyTimes &row : rows) {
     if (!row.refusal.empty()) {
@@ -61,4 +77,56 @@ rt::OrderedJson weft::policyJson(const std::vector<PolicyTimes> &rows, int64_t t
     list.push_back(entry);
   }
   return list;
+}
+
+/// The same steps under `policy`; one that does not fit is told so.
+static absl::StatusOr<PolicyTimes> benchPolicy(const BenchFlags &flags, const std::string &policy,
+                                               int64_t &tokens) {
+  PolicyTimes row{policy, nullptr, 0, 0, 0, ""};
+  Bench bench(flags, policy);
+  absl::Status status = prepare(bench);
+  if (absl::IsResourceExhausted(status)) {
+    row.refusal = std::string(status.message());
+    return row;
+  }
+  if (!status.ok())
+    return status;
+  tokens = bench.drawn.targets;
+  BenchSteps run(*bench.machine, bench.windows.get(), bench.chooses, flags.micros, bench.drawn);
+  status = run.warmUp();
+  if (status.ok())
+    status = run.warmGraphs();
+  for (int64_t step = 0; status.ok() && step < flags.steps; ++step)
+    status = run.run();
+  if (status.ok())
+    status = run.finish();
+  if (!status.ok())
+    return status;
+  absl::StatusOr<std::optional<rt::CudaMemory>> device = rt::cudaMemory(*bench.machine);
+  if (!device.ok())
+    return device.status();
+  row.memory = bench.report.memory;
+  row.planned = *device ? (**device).planned() : row.memory->planned.sum();
+  row.reported = *device ? (**device).grown : 0;
+  row.seconds = median(run.seconds);
+  return row;
+}
+
+absl::Status weft::benchPolicies(const BenchFlags &flags) {
+  std::vector<PolicyTimes> rows;
+  int64_t tokens = 0;
+  for (const char *policy : {"fast", "lean", "tight"}) {
+    absl::StatusOr<PolicyTimes> row = benchPolicy(flags, policy, tokens);
+    if (!row.ok())
+      return row.status();
+    rows.push_back(*std::move(row));
+  }
+  if (flags.json) {
+    printJson({{"tokens", tokens}, {"policies", policyJson(rows, tokens)}});
+    return absl::OkStatus();
+  }
+  llvm::outs() << policyTable(rows, tokens);
+  for (const PolicyTimes &row : rows)
+    llvm::outs() << (row.memory ? memoryText(*row.memory) : "");
+  return absl::OkStatus();
 }
