@@ -126,8 +126,10 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   if (gpu)
     schedule.logitsBytes = kGpuLogitsBytes;
   manager.addPass(createSchedulePass(schedule));
-  if (gpu)
+  if (gpu) {
     manager.addPass(createPrepareOncePass());
+    manager.addPass(createRunBesidePass());
+  }
   manager.addPass(createPlanMemoryPass());
   check();
   if (options.afterPlan)

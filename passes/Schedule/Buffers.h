@@ -15,6 +15,12 @@ namespace weft {
 /// Bytes that a tensor takes in memory.
 int64_t bytesOf(mlir::Type type);
 
+/// Of a call that need not wait for the one before it (weft-run-beside).
+constexpr llvm::StringLiteral kBesideAttr = "weft.beside";
+
+/// The buffer that `value` is, or is a view of.
+BufferOp bufferOf(mlir::Value value);
+
 /// What a schedule asks of its target about kernels; answers are kept.
 class KernelFacts {
 public:

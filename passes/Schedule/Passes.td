@@ -19,7 +19,8 @@ def LayOutParamsPass : Pass<"weft-lay-out-params", "::mlir::ModuleOp"> {
 def PlanMemoryPass : Pass<"weft-plan-memory", "::mlir::ModuleOp"> {
   let summary = "give each buffer of the arena its offset";
   let description = [{
-    A buffer lives from the first call that touches it to the last. Largest
+    A buffer lives from the first call that touches it to the last, or where that
+    runs beside others to the first call that waits for it. Largest
     first, each takes the lowest offset that no buffer alive at the same time
     overlaps. Offsets are multiples of 64 bytes.
 
@@ -43,6 +44,23 @@ def PrepareOncePass : Pass<"weft-prepare-once", "::mlir::ModuleOp"> {
     - Gives: `prepare` when there is such a call; a larger `weft.state_bytes`.
     - Cost: one walk, and calls times ranges that programs write.
     - Example: `test/passes/Schedule/prepare-once.mlir`.
+  }];
+}
+
+def RunBesidePass : Pass<"weft-run-beside", "::mlir::ModuleOp"> {
+  let summary = "mark calls that need not wait for the one before, and begin them early";
+  let description = [{
+    Calls that work on fixed patterns, calls that only make what these read, and
+    products with fewer tiles than a GPU has multiprocessors that do not need the
+    call before (keys and values beside queries) get `weft.beside` and move up
+    behind the last call that they share memory with. The machine lets them wait
+    for such calls alone: patterns run beside attention, and fill what its last
+    tiles leave idle. Values do not change.
+
+    - Needs: `weft-schedule`; before `weft-plan-memory`, which keeps their memory apart.
+    - Gives: `weft.beside` on calls; another order.
+    - Cost: calls times marked calls.
+    - Example: `test/passes/Schedule/run-beside.mlir`.
   }];
 }
 

@@ -19,29 +19,49 @@ struct Life {
   int64_t first, last, bytes, offset = -1;
 };
 
-BufferOp baseOf(Value value) {
-  while (auto view = value.getDefiningOp<ViewOp>())
-    value = view.getBuffer();
-  return value.getDefiningOp<BufferOp>();
+/// What a call that runs beside others touches is its own until the first call that waits
+/// for it: the calls by whose side it runs take other memory.
+llvm::DenseMap<Operation *, Operation *> joinsOf(ProgramOp program) {
+  llvm::DenseMap<Operation *, Operation *> joins;
+  Block &body = program.getBody().front();
+  for (Operation &op : llvm::reverse(body)) {
+    if (!op.hasAttr(kBesideAttr))
+      continue;
+    Operation *join = &body.back();
+    for (Value out : cast<CallOp>(op).getOuts())
+      for (Operation *user : out.getUsers()) {
+        Operation *waits = user->hasAttr(kBesideAttr) ? joins.lookup(user) : user;
+        if (user != &op && waits && op.isBeforeInBlock(user) && waits->isBeforeInBlock(join))
+          join = waits;
+      }
+    joins[&op] = join;
+  }
+  return joins;
 }
 
 SmallVector<Life> livesOf(ProgramOp program) {
   SmallVector<Life> lives;
   llvm::DenseMap<Operation *, size_t> index;
+  llvm::DenseMap<Operation *, Operation *> joins = joinsOf(program);
+  llvm::DenseMap<Operation *, int64_t> times;
   int64_t time = 0;
+  for (Operation &op : program.getBody().front())
+    times[&op] = isa<BufferOp, ViewOp>(op) ? time : ++time;
   for (Operation &op : program.getBody().front()) {
     if (isa<BufferOp, ViewOp>(op))
       continue;
-    ++time;
+    const int64_t time = times[&op];
+    Operation *join = joins.lookup(&op);
     for (Value operand : op.getOperands()) {
-      BufferOp buffer = baseOf(operand);
+      BufferOp buffer = bufferOf(operand);
       if (!buffer || buffer.getSpace() != BufferSpace::Arena)
         continue;
       auto [entry, isNew] = index.try_emplace(buffer, lives.size());
       if (isNew)
         lives.push_back(
             {buffer, time, time, static_cast<int64_t>(llvm::alignTo(bytesOf(buffer.getType()), 64))});
-      lives[entry->second].last = time;
+      int64_t &last = lives[entry->second].last;
+      last = std::max({last, time, join ? times[join] : time});
     }
   }
   return lives;
@@ -62,6 +82,16 @@ int64_t lowestOffset(const Life &life, ArrayRef<Life *> placed) {
   }
   return offset;
 }
+
+} // namespace
+
+BufferOp weft::bufferOf(Value value) {
+  while (auto view = value.getDefiningOp<ViewOp>())
+    value = view.getBuffer();
+  return value.getDefiningOp<BufferOp>();
+}
+
+namespace {
 
 struct PlanMemory : weft::impl::PlanMemoryPassBase<PlanMemory> {
   void runOnOperation() override {

@@ -113,29 +113,6 @@ static size_t firstWritten(Operation &call) {
   return isa<CopyOp>(call) ? 1 : 0;
 }
 
-/// Calls that work on fixed patterns, and those that only make what these read: on a GPU
-/// they run beside attention, which has nothing of theirs until both are summed.
-static llvm::DenseSet<Operation *> besideOthers(ProgramOp program) {
-  llvm::DenseSet<Operation *> beside;
-  for (Operation &op : llvm::reverse(program.getBody().front())) {
-    auto call = dyn_cast<CallOp>(op);
-    if (!call)
-      continue;
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(call, call.getKernelAttr());
-    bool pattern = false;
-    kernel.walk([&](Operation *inner) { pattern |= isa<MixProductOp, MixScaleOp>(inner); });
-    bool feeds = llvm::all_of(call.getOuts(), [&](Value out) {
-      auto buffer = out.getDefiningOp<BufferOp>();
-      return buffer && buffer.getSpace() == BufferSpace::Arena && !out.hasOneUse() &&
-             llvm::all_of(out.getUsers(),
-                          [&](Operation *user) { return user == &op || beside.contains(user); });
-    });
-    if (pattern || feeds)
-      beside.insert(&op);
-  }
-  return beside;
-}
-
 void Writer::addProgram(ProgramOp op) {
   rt::Program program;
   program.name = op.getSymName().str();
@@ -143,7 +120,6 @@ void Writer::addProgram(ProgramOp op) {
     program.inputs.push_back(toPort(name, type));
   for (auto [name, type] : llvm::zip(op.getResults(), op.getResultTypes()))
     program.results.push_back(toPort(name, type));
-  llvm::DenseSet<Operation *> beside = besideOthers(op);
   for (Operation &inner : op.getBody().front()) {
     rt::Call call;
     if (auto launch = dyn_cast<CallOp>(inner)) {
@@ -160,7 +136,7 @@ void Writer::addProgram(ProgramOp op) {
       call.operands.push_back(operandOf(operand));
     for (size_t i = firstWritten(inner); i < call.operands.size(); ++i)
       call.operands[i].written = true;
-    call.beside = beside.contains(&inner);
+    call.beside = inner.hasAttr(kBesideAttr);
     // On the CPU a product takes A, B and C; what it adds to is C itself.
     const rt::Gemm &gemm = executable.kernels[call.kernel].gemm;
     if (gemm.accumulate && !gemm.separate && call.operands.size() == 4)

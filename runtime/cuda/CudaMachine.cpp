@@ -176,10 +176,11 @@ void CudaMachine::planBranches(Prepared &prepared) const {
     if (kernel.kind == Kernel::Kind::Gemm) {
       auto [begin, end] = products.workspaceOf(step.product);
       accesses.push_back({begin, end, true});
+    } else if (kernel.kind == Kernel::Kind::Code) {
+      // Never twice at once: its module holds the counter of its items (decision 14). No memory
+      // has such small addresses.
+      accesses.push_back({step.kernel, uint64_t{step.kernel} + 1, true});
     }
-    // A kernel never runs twice at once: its module holds the counter of its items (decision 14).
-    // No memory has such small addresses.
-    accesses.push_back({step.kernel, uint64_t{step.kernel} + 1, true});
     if (kernel.scratchBytes > 0)
       accesses.push_back({scratch, scratch + scratchAll, true});
   }

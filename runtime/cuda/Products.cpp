@@ -152,7 +152,7 @@ int Products::propose(const Prepared &prepared, std::vector<LtHeuristic> &propos
   };
   int count = 0;
   proposals.resize(kAsked);
-  int status = inOrder([&] { return set(kLtWorkspaceBytes, static_cast<uint64_t>(kWorkspaceBytes)); },
+  int status = inOrder([&] { return set(kLtWorkspaceBytes, static_cast<uint64_t>(kMostBytes)); },
                        [&] { return set(kLtReductionMask, kLtReduceInComputeType); },
                        [&] { return set(kLtAlignmentA, alignmentOf(prepared.left)); },
                        [&] { return set(kLtAlignmentB, alignmentOf(prepared.right)); },
@@ -202,8 +202,8 @@ absl::StatusOr<size_t> Products::prepare(const Kernel &kernel, const std::vector
     return absl::InvalidArgumentError(
         absl::StrCat("kernel ", kernel.name, " (", textOf(gemm),
                      "): a product on the GPU takes F32 x F32 or BF16 x BF16 and gives F32 or BF16"));
-  products.emplace_back();
-  Prepared &prepared = products.back();
+  Prepared &prepared = products.emplace_back();
+  prepared.workspace = workspace + (products.size() - 1) % kPlaces * kMostBytes;
   size_t out = gemm.separate ? 3 : 2;
   prepared.left = operands[1], prepared.right = operands[0], prepared.out = operands[out];
   prepared.added = operands[2];
@@ -225,7 +225,7 @@ absl::Status Products::submit(const Prepared &prepared, std::string_view name) {
   int status = lt->product(handle, prepared.product, &kOne, pointer(prepared.left), prepared.a,
                            pointer(prepared.right), prepared.b, &prepared.beta, pointer(prepared.added),
                            prepared.c, pointer(prepared.out), prepared.c, &prepared.algorithm,
-                           pointer(workspace), prepared.workspaceBytes, gpu.stream);
+                           pointer(prepared.workspace), prepared.workspaceBytes, gpu.stream);
   if (status == 0)
     return absl::OkStatus();
   return absl::InternalError(

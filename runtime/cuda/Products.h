@@ -48,7 +48,9 @@ absl::StatusOr<const LtLibrary *> ltLibrary();
 /// the first algorithm that cuBLASLt proposes; `tune` looks for a faster one.
 class Products {
 public:
-  static constexpr uint64_t kWorkspaceBytes = 32 << 20;
+  static constexpr uint64_t kMostBytes = 32 << 20; // that one product may use
+  static constexpr uint64_t kPlaces = 4;           // products in turn use: neighbours may run at once
+  static constexpr uint64_t kWorkspaceBytes = kPlaces * kMostBytes;
   static constexpr double kLargeOperations = 4e9;
 
   explicit Products(Gpu &gpu) : gpu(gpu) {}
@@ -73,7 +75,7 @@ public:
   absl::Status launch(size_t number, std::string_view name);
   /// What product `number` writes besides its result; nothing: begin = end.
   std::pair<DevicePointer, DevicePointer> workspaceOf(size_t number) const {
-    return {workspace, workspace + products[number].workspaceBytes};
+    return {products[number].workspace, products[number].workspace + products[number].workspaceBytes};
   }
 
 private:
@@ -82,6 +84,7 @@ private:
     LtLayout a = nullptr, b = nullptr, c = nullptr;
     LtAlgorithm algorithm{};
     size_t workspaceBytes = 0;
+    DevicePointer workspace = 0;
     DevicePointer left = 0, right = 0, added = 0, out = 0;
     float beta = 0;
     Gemm gemm;
