@@ -25,5 +25,7 @@ def RecomputePass : Pass<"weft-recompute", "::mlir::ModuleOp"> {
     - Cost: one walk a program with gradients; one kernel printed a cut.
     - Example: `test/passes/Recompute/recompute.mlir`.
   }];
-  let options = [Option<"policy", "policy", "std::string", "\"lean\"", "fast, lean or tight">];
+  let options = [Option<"policy", "policy", "std::string", "\"lean\"", "fast, lean or tight">,
+                 Option<"enough", "enough", "int64_t", "0",
+                        "of tight: no more products once they free so many bytes; 0: all that are worth it">];
 }

@@ -11,14 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/Recompute/Recompute.h"
 #include "passes/Recompute/Passes.h"
-#include "passes/Recompute/Slice.h"
-
 #include "passes/Unroll/Scope.h"
 
 #include "llvm/ADT/StringExtras.h"
-
-#include <optional>
 
 namespace weft {
 #define GEN_PASS_DEF_RECOMPUTEPASS
@@ -37,86 +34,18 @@ constexpr double kMostFlops = 4;
 /// Values smaller than this part of the largest are not worth a launch.
 constexpr int64_t kSmallest = 1024;
 
-struct Price {
-  double flops = 0;
-  int64_t moved = 0;
-  double fresh = 0; // FLOPs that no other value given up pays as well
-  Price &operator+=(const Price &other) {
-    flops += other.flops, moved += other.moved, fresh += other.fresh;
-    return *this;
-  }
-};
-
 int64_t bytesIn(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return type.getNumElements() * static_cast<int64_t>(type.getElementTypeBitWidth() / 8);
 }
 
-/// What reshapes only call by another name.
-Value origin(Value value) {
+} // namespace
+
+Value weft::origin(Value value) {
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getX();
   return value;
 }
-
-/// One program.
-class Recompute {
-public:
-  Recompute(func::FuncOp function, ModuleOp module, KernelWork &work, KernelNames &names, bool products)
-      : block(function.getBody().front()), module(module), work(work), names(names), products(products),
-        keepsState(!module.lookupSymbol("update")) {}
-
-  /// False where there is no loss with gradients.
-  bool findSaved();
-  void decide();
-  void place();
-  void prune();
-  RecomputeReport report();
-
-private:
-  struct Saved {
-    int64_t firstUse = 0; // after the loss
-    bool again = false;
-    Price price{};               // with what it starts from, where that is not there yet
-    Price spent{};               // by the launches that were put for it
-    Operation *reader = nullptr; // the first after the loss
-  };
-
-  void findUses(Value value);
-  bool isAllowed(LaunchOp launch);
-  bool isSaved(Value value) {
-    auto found = saved.find(value);
-    return found != saved.end() && !found->second.again;
-  }
-  Slice slice(LaunchOp launch, ArrayRef<unsigned> results);
-  Price ownPrice(LaunchOp launch, const Slice &slice);
-  std::optional<Price> priceOf(LaunchOp launch, const Slice &slice, int64_t need);
-  std::optional<Price> priceOf(Value value, int64_t need);
-  bool isWorth(Value value, const Price &price);
-  Value there(Value value, Operation *point);
-  LaunchOp launchOf(LaunchOp launch, const Slice &cut, ValueRange operands, Operation *point);
-  Value makeAgain(OpResult value, Operation *point);
-  std::string nameOf(OpResult value);
-
-  Block &block;
-  ModuleOp module;
-  KernelWork &work;
-  KernelNames &names;
-  const bool products;
-  const bool keepsState; // what follows from state alone is made once a load, not a run
-  Operation *loss = nullptr;
-  double forwardFlops = 0;
-  int64_t savedBytes = 0, largest = 0;
-  llvm::DenseMap<Operation *, int64_t> number;
-  llvm::DenseSet<Value> ofState; // follows from state alone
-  llvm::MapVector<Value, Saved> saved;
-  llvm::DenseMap<Value, Value> made;    // values given up, again
-  llvm::DenseMap<Value, Value> passing; // others on the way to one, for one reader
-  Operation *passingFor = nullptr;
-  Saved *spender = nullptr; // whose launches are being put
-};
-
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // What is saved
@@ -244,7 +173,8 @@ bool Recompute::isWorth(Value value, const Price &price) {
   return price.flops * static_cast<double>(savedBytes) <= kMostFlops * forwardFlops * bytes;
 }
 
-void Recompute::decide() {
+void Recompute::decide(int64_t enough) {
+  int64_t freed = 0;
   for (auto &[value, entry] : saved) {
     auto launch = value.getDefiningOp<LaunchOp>();
     if (!isAllowed(launch) || (keepsState && ofState.contains(value)))
@@ -261,119 +191,13 @@ void Recompute::decide() {
     std::optional<Price> price = priceOf(launch, cut, entry.firstUse);
     if (!price || !isWorth(value, *price))
       continue;
+    if (price->fresh > 0) {
+      if (enough > 0 && freed >= enough)
+        continue;
+      freed += bytesIn(value);
+    }
     entry.again = true;
     entry.price = *price;
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Where
-//===----------------------------------------------------------------------===//
-
-/// `value` as `point`, after the loss, can read it.
-Value Recompute::there(Value value, Operation *point) {
-  if (auto reshape = value.getDefiningOp<ReshapeOp>()) {
-    Value inner = there(reshape.getX(), point);
-    if (inner == reshape.getX())
-      return value;
-    OpBuilder builder(point);
-    return ReshapeOp::create(builder, reshape.getLoc(), reshape.getType(), inner);
-  }
-  auto launch = value.getDefiningOp<LaunchOp>();
-  if (!launch || !launch->isBeforeInBlock(loss) || isSaved(value))
-    return value;
-  return makeAgain(cast<OpResult>(value), point);
-}
-
-/// A launch of `cut` before `point`.
-LaunchOp Recompute::launchOf(LaunchOp launch, const Slice &cut, ValueRange operands, Operation *point) {
-  KernelOp kernel = work.kernelOf(launch);
-  std::string name = launch.getKernel().str();
-  if (!cut.whole) {
-    OpBuilder outer(kernel);
-    name = names.nameOf(cutKernel(outer, launch, kernel, cut), labelOf(kernel));
-  }
-  SmallVector<Type> types;
-  for (unsigned i = 0; i < launch.getNumResults(); ++i)
-    if (cut.whole || llvm::is_contained(cut.results, i))
-      types.push_back(launch.getResult(i).getType());
-  OpBuilder builder(point);
-  return LaunchOp::create(builder, launch.getLoc(), types, FlatSymbolRefAttr::get(builder.getContext(), name),
-                          operands);
-}
-
-/// Puts before `point` what makes `value`, with those given up that the same launch
-/// makes and `point` reads first too.
-Value Recompute::makeAgain(OpResult value, Operation *point) {
-  bool givenUp = saved.contains(value);
-  llvm::DenseMap<Value, Value> &again = givenUp ? made : passing;
-  if (!givenUp && passingFor != point) {
-    passing.clear();
-    passingFor = point;
-  }
-  if (Value known = again.lookup(value))
-    return known;
-  auto launch = cast<LaunchOp>(value.getOwner());
-  SmallVector<unsigned> results;
-  bool ahead = givenUp && saved.find(value)->second.reader != point; // of its own first reader
-  for (OpResult result : launch->getResults()) {
-    auto found = saved.find(result);
-    bool together = givenUp && !ahead && found != saved.end() && found->second.again &&
-                    found->second.reader == point && !made.contains(result);
-    if (result == value || together)
-      results.push_back(result.getResultNumber());
-  }
-  Slice cut = slice(launch, results);
-  if (givenUp)
-    spender = &saved.find(value)->second;
-  spender->spent += ownPrice(launch, cut);
-  SmallVector<Value> operands;
-  for (Value operand : cut.operands) {
-    Saved *outer = spender;
-    operands.push_back(there(operand, point));
-    spender = outer;
-  }
-  LaunchOp clone = launchOf(launch, cut, operands, point);
-  clone->setAttr("weft.again", UnitAttr::get(clone.getContext()));
-  for (auto [index, result] : llvm::enumerate(results))
-    again[launch.getResult(result)] = clone.getResult(cut.whole ? result : static_cast<unsigned>(index));
-  return again.lookup(value);
-}
-
-void Recompute::place() {
-  for (Operation *op = loss->getNextNode(); op; op = op->getNextNode())
-    if (isa<LaunchOp>(op))
-      for (OpOperand &operand : op->getOpOperands()) {
-        auto found = saved.find(origin(operand.get()));
-        if (found != saved.end() && found->second.again)
-          operand.set(there(operand.get(), op));
-      }
-}
-
-/// Forgets the values that were saved: some of them go.
-void Recompute::prune() {
-  saved.clear();
-  for (Operation *op = loss->getPrevNode(), *next = nullptr; op; op = next) {
-    next = op->getPrevNode();
-    auto launch = dyn_cast<LaunchOp>(op);
-    if (isa<ReshapeOp>(op) && op->use_empty())
-      op->erase();
-    if (!launch)
-      continue;
-    SmallVector<unsigned> used;
-    for (OpResult result : launch->getResults())
-      if (!result.use_empty())
-        used.push_back(result.getResultNumber());
-    if (used.size() == launch.getNumResults() ||
-        (!used.empty() && work.kindOf(launch) != KernelWork::Kind::Rows))
-      continue;
-    if (!used.empty()) {
-      Slice cut = sliceOf(launch, work.kernelOf(launch), true, used, [](Value) { return false; });
-      LaunchOp less = launchOf(launch, cut, cut.operands, launch);
-      for (auto [index, result] : llvm::enumerate(used))
-        launch.getResult(result).replaceAllUsesWith(less.getResult(static_cast<unsigned>(index)));
-    }
-    launch.erase();
   }
 }
 
@@ -391,15 +215,14 @@ std::string Recompute::nameOf(OpResult value) {
   return name + " [" + llvm::join(axes, ", ") + "]";
 }
 
-RecomputeReport Recompute::report() {
-  RecomputeReport report;
-  report.forwardFlops = forwardFlops;
+std::vector<SavedValue> Recompute::values() {
+  std::vector<SavedValue> values;
   for (auto &[value, entry] : saved) {
     std::string scope = commonScope(value.getDefiningOp()->getLoc());
-    report.values.push_back({nameOf(cast<OpResult>(value)), scope, bytesIn(value), entry.again,
-                             entry.spent.flops, entry.spent.moved});
+    values.push_back({nameOf(cast<OpResult>(value)), scope, bytesIn(value), entry.again, entry.spent.flops,
+                      entry.spent.moved});
   }
-  return report;
+  return values;
 }
 
 namespace {
@@ -423,10 +246,10 @@ struct RecomputeImpl : weft::impl::RecomputePassBase<RecomputeImpl> {
       if (!recompute.findSaved())
         continue;
       if (policy != "fast")
-        recompute.decide();
+        recompute.decide(enough);
       recompute.place();
       if (filled && function.getName() == "micro")
-        *filled = recompute.report();
+        filled->values = recompute.values();
       if (policy != "fast")
         recompute.prune();
     }
@@ -440,5 +263,6 @@ struct RecomputeImpl : weft::impl::RecomputePassBase<RecomputeImpl> {
 std::unique_ptr<Pass> weft::createRecomputePass(const std::string &policy, RecomputeReport *report) {
   RecomputePassOptions options;
   options.policy = policy;
+  options.enough = report ? report->enough : 0;
   return std::make_unique<RecomputeImpl>(options, report);
 }

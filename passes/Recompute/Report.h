@@ -19,8 +19,10 @@ struct SavedValue {
 
 /// Of @micro, in the order of the program.
 struct RecomputeReport {
+  /// Asked for, of `tight`: no more products once they free so many bytes; 0: all
+  /// that are worth it.
+  int64_t enough = 0;
   std::vector<SavedValue> values;
-  double forwardFlops = 0; // of products before the loss
 };
 
 } // namespace weft

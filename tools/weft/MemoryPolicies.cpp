@@ -30,20 +30,31 @@ bool hasGradients(const PipelineOptions &options) {
   });
 }
 
-/// The named policies, from the fastest on; `auto`: all of them.
-std::vector<MemoryPolicy> candidates(const Program &program) {
+/// A policy to try; `share`, of `tight`: products again until they free that many
+/// times what the policy before it lacked, 0: all that are worth it.
+struct Attempt {
+  MemoryPolicy policy;
+  int64_t share = 0;
+};
+
+/// The named policy, or from the fastest on what `auto` tries.
+std::vector<Attempt> attemptsOf(const Program &program) {
   using Memory = rt::Recipe::Memory;
   switch (program.recipe ? program.recipe->memory : Memory::Auto) {
   case Memory::Fast:
-    return {MemoryPolicy::Fast};
+    return {{MemoryPolicy::Fast}};
   case Memory::Lean:
-    return {MemoryPolicy::Lean};
+    return {{MemoryPolicy::Lean}};
   case Memory::Tight:
-    return {MemoryPolicy::Tight};
+    return {{MemoryPolicy::Tight}};
   case Memory::Auto:
     break;
   }
-  return {MemoryPolicy::Fast, MemoryPolicy::Lean, MemoryPolicy::Tight};
+  return {{MemoryPolicy::Fast},
+          {MemoryPolicy::Lean},
+          {MemoryPolicy::Tight, 1},
+          {MemoryPolicy::Tight, 2},
+          {MemoryPolicy::Tight}};
 }
 
 /// Saved values of one layer, or what is made again of them.
@@ -107,7 +118,7 @@ Part total(const RecomputeReport &report, bool again) {
 
 } // namespace
 
-MemoryPolicy weft::policyOf(const Program &program) { return candidates(program).front(); }
+MemoryPolicy weft::policyOf(const Program &program) { return attemptsOf(program).front().policy; }
 
 absl::StatusOr<WithinMemory> weft::lowerWithin(const Program &program, PipelineOptions options,
                                                const TrailOptions &trail, MLIRContext &context,
@@ -118,26 +129,30 @@ absl::StatusOr<WithinMemory> weft::lowerWithin(const Program &program, PipelineO
       return module.status();
     return WithinMemory{std::move(*module), nullptr};
   }
-  const std::vector<MemoryPolicy> policies = candidates(program);
-  for (MemoryPolicy policy : policies) {
+  const std::vector<Attempt> attempts = attemptsOf(program);
+  const bool gpu = !options.chip.empty();
+  uint64_t lacking = 0; // of `lean`
+  for (const Attempt &attempt : attempts) {
+    const bool first = &attempt == &attempts.front(), last = &attempt == &attempts.back();
     auto report = std::make_shared<MemoryReport>();
-    report->policy = options.memory = policy;
-    report->chosen = policies.size() > 1;
+    report->policy = options.memory = attempt.policy;
+    report->chosen = attempts.size() > 1;
+    report->values.enough = attempt.share * static_cast<int64_t>(lacking);
     options.recompute = &report->values;
-    if (policy != policies.front() && !trail.folder.empty())
+    if (!first && !trail.folder.empty())
       std::filesystem::remove_all(trail.folder); // of a policy that did not fit
     absl::StatusOr<OwningOpRef<ModuleOp>> module = lower(program, options, trail, context);
     if (!module.ok())
       return module.status();
-    report->planned = plannedMemory(**module, !options.chip.empty());
-    if (policy != policies.back()) {
-      absl::StatusOr<uint64_t> bytes = room();
-      if (!bytes.ok())
-        return bytes.status();
-      if (report->planned.sum() + besidePlan(report->planned, !options.chip.empty()) > *bytes)
-        continue;
-    }
-    return WithinMemory{std::move(*module), std::move(report)};
+    report->planned = plannedMemory(**module, gpu);
+    const absl::StatusOr<uint64_t> bytes = last ? ~uint64_t{0} : room();
+    if (!bytes.ok())
+      return bytes.status();
+    const uint64_t needed = report->planned.sum() + besidePlan(report->planned, gpu);
+    if (needed <= *bytes)
+      return WithinMemory{std::move(*module), std::move(report)};
+    if (attempt.policy == MemoryPolicy::Lean)
+      lacking = needed - *bytes;
   }
   return absl::InternalError("no policy for memory was tried");
 }
@@ -146,7 +161,8 @@ std::string weft::memoryText(const MemoryReport &report) {
   const Part kept = total(report.values, false), again = total(report.values, true);
   std::string text =
       absl::StrCat("memory ", policyName(report.policy), report.chosen ? " (the first that fits)" : "",
-                   ": arena ", rt::bytesText(report.planned.arena), "; saved for gradients ",
+                   report.values.enough > 0 ? ", no more than needed" : "", ": arena ",
+                   rt::bytesText(report.planned.arena), "; saved for gradients ",
                    rt::bytesText(static_cast<uint64_t>(kept.bytes)));
   if (again.bytes > 0)
     absl::StrAppend(&text, "; made again ", rt::bytesText(static_cast<uint64_t>(again.bytes)), " for ",

@@ -19,7 +19,7 @@ struct MemoryReport {
 
 /// A module at `options.stage` under the recipe's policy (auto where there is none),
 /// and its report. `auto` is the first of fast, lean and tight whose plan fits
-/// `room` bytes, else tight. Programs without gradients are as under fast and have
+/// `room` bytes, tight with no more products than it takes; else all of tight. Programs without gradients are as under fast and have
 /// no report. Errors: as of lower, and of `room`, which is asked only by `auto`.
 struct WithinMemory {
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -1,6 +1,7 @@
 // RUN: weft-opt %s --split-input-file --weft-recompute | FileCheck %s
 // RUN: weft-opt %s --split-input-file --weft-recompute=policy=tight | FileCheck %s --check-prefix=TIGHT
 // RUN: weft-opt %s --split-input-file --weft-recompute=policy=fast | FileCheck %s --check-prefix=FAST
+// RUN: weft-opt %s --split-input-file --weft-recompute="policy=tight enough=256" | FileCheck %s --check-prefix=ENOUGH
 // RUN: not weft-opt %s --split-input-file --weft-recompute=policy=all 2>&1 | FileCheck %s --check-prefix=WORD
 // WORD: weft-recompute: policy: expected fast, lean or tight, found 'all'
 
@@ -135,4 +136,46 @@ func.func @micro(%x : !wide, %z : !narrow, %t : !ids) -> (!row, !row, !d) {
   %b = weft.launch @rows(%s, %a) : (!row, !row) -> !row
   %c = weft.launch @other(%o) : (!d) -> !d
   return %a, %b, %c : !row, !row, !d
+}
+
+// -----
+
+!x = tensor<2x4x8xf32, #weft.axes<batch, pos, dim>>
+!w = tensor<8x8xf32, #weft.axes<dim, dim2>>
+!y = tensor<2x4x8xf32, #weft.axes<batch, pos, dim2>>
+!ids = tensor<2x4xi32, #weft.axes<batch, pos>>
+!row = tensor<2x4xf32, #weft.axes<batch, pos>>
+
+// Where 256 bytes are enough, the first product (of 256 bytes) is made again, the second is not.
+// TIGHT-LABEL: func.func @observe
+// TIGHT: weft.launch @loss
+// TIGHT-NEXT: weft.launch @product(%arg1, %arg2) {weft.again}
+// TIGHT-NEXT: weft.launch @reads
+// TIGHT-NEXT: weft.launch @product(%arg0, %arg2) {weft.again}
+// ENOUGH-LABEL: func.func @observe
+// ENOUGH: %[[SECOND:.*]] = weft.launch @product(%arg1, %arg2)
+// ENOUGH: weft.launch @loss
+// ENOUGH-NEXT: %[[R:.*]] = weft.launch @reads(%[[SECOND]],
+// ENOUGH-NEXT: %[[FIRST:.*]] = weft.launch @product(%arg0, %arg2) {weft.again}
+// ENOUGH-NEXT: weft.launch @reads(%[[FIRST]], %[[R]])
+weft.kernel @product rows [] chunks 1 (%a : !y, %w : !w) -> (!x) attributes {weft.hash = "product"} {
+  %p = weft.contract %a, %w : (!y, !w) -> !x
+  weft.yield %p : !x
+}
+weft.kernel @loss rows [] chunks 1 (%x : !x, %t : !ids) -> (!x, !row) attributes {weft.hash = "loss"} {
+  %dl, %l = weft.cross_entropy_grad %x, %t {z = 0.0 : f64, smoothing = 0.0 : f64} : (!x, !ids) -> (!x, !row)
+  weft.yield %dl, %l : !x, !row
+}
+weft.kernel @reads rows [] chunks 1 (%a : !x, %b : !x) -> (!x) attributes {weft.hash = "reads"} {
+  %r = weft.binary mul %a, %b : (!x, !x) -> !x
+  weft.yield %r : !x
+}
+func.func @observe(%a : !y, %b : !y, %w : !w, %t : !ids) -> (!row, !x, !x) {
+  %p = weft.launch @product(%a, %w) : (!y, !w) -> !x
+  %q = weft.launch @product(%b, %w) : (!y, !w) -> !x
+  %h = weft.launch @reads(%p, %q) : (!x, !x) -> !x
+  %l:2 = weft.launch @loss(%h, %t) : (!x, !ids) -> (!x, !row)
+  %r = weft.launch @reads(%q, %l#0) : (!x, !x) -> !x
+  %s = weft.launch @reads(%p, %r) : (!x, !x) -> !x
+  return %l#1, %r, %s : !row, !x, !x
 }
