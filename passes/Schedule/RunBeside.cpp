@@ -58,10 +58,12 @@ private:
     });
   }
 
+  /// What is made again stays in its place: moved up it would take the memory that it frees.
   void mark() {
     for (Operation &op : llvm::reverse(program.getBody().front()))
-      if (auto call = dyn_cast<CallOp>(op); call && (worksOnPatterns(call) || feedsOnlyThose(call) ||
-                                                     (isSmallProduct(call) && passesACall(call))))
+      if (auto call = dyn_cast<CallOp>(op);
+          call && !call->hasAttr("weft.again") &&
+          (worksOnPatterns(call) || feedsOnlyThose(call) || (isSmallProduct(call) && passesACall(call))))
         call->setAttr(kBesideAttr, UnitAttr::get(call.getContext()));
   }
 
