@@ -87,6 +87,8 @@ private:
     if (place == before(call))
       return;
     Operation *end = place ? place->getNextNode() : &program.getBody().front().front();
+    while (declares(end)) // what it reads may be declared there
+      end = end->getNextNode();
     for (Value operand : call.getOperands())
       declareBefore(operand, end);
     call->moveBefore(end);

@@ -11,6 +11,12 @@
 // ORDER-NEXT: weft.call @double
 // ORDER-NEXT: weft.call @product {{.*}} grid 1 {weft.again}{{$}}
 // ORDER-NEXT: weft.call @join
+//
+// One that is not may pass all calls, but not what it reads.
+// Mutation caught: a call before the buffers that it reads, where those come first.
+// ORDER: weft.program @free
+// ORDER: weft.call @product {{.*}} {weft.beside}
+// ORDER-NEXT: weft.call @double
 module attributes {weft.state_bytes = 256 : i64} {
   weft.kernel @double rows [] chunks 1 (%x : !y) -> (!y) {
     %y = weft.binary add %x, %x : (!y, !y) -> !y
@@ -35,6 +41,19 @@ module attributes {weft.state_bytes = 256 : i64} {
     weft.call @double ins(%z : !y) outs(%a : !y) grid 1
     weft.call @double ins(%a : !y) outs(%b : !y) grid 1
     weft.call @product ins(%x, %w : !x, !w) outs(%c : !y) grid 1 {weft.again}
+    weft.call @join ins(%b, %c : !y, !y) outs(%y : !y) grid 1
+  }
+  weft.program @free inputs ["x", "z"] [!x, !y] results ["y"] [!y] {
+    %x = weft.buffer input at 0 : !x
+    %z = weft.buffer input at 1 : !y
+    %y = weft.buffer result at 0 : !y
+    %w = weft.buffer state at 0 : !w
+    %a = weft.buffer arena : !y
+    %b = weft.buffer arena : !y
+    %c = weft.buffer arena : !y
+    weft.call @double ins(%z : !y) outs(%a : !y) grid 1
+    weft.call @double ins(%a : !y) outs(%b : !y) grid 1
+    weft.call @product ins(%x, %w : !x, !w) outs(%c : !y) grid 1
     weft.call @join ins(%b, %c : !y, !y) outs(%y : !y) grid 1
   }
 }
