@@ -127,11 +127,13 @@ std::optional<Plan> PlanChecker::check(std::string_view name) {
     std::vector<std::string> names;
     for (const ast::Plan &plan : file.plans)
       names.push_back(plan.name.text);
-    std::string near = nearest(name, names);
+    const std::string near = nearest(name, names);
     diagnostics
         .errorAnywhere(Code::W0401, absl::StrCat("there is no plan `", std::string(name), "`; there are ",
                                                  names.empty() ? std::string("none") : listed(names)))
-        .advise(near.empty() ? std::string() : absl::StrCat("did you mean `", near, "`?"));
+        .advise(!near.empty()   ? absl::StrCat("did you mean `", near, "`?")
+                : names.empty() ? "plans of another file are named FILE:PLAN, such as models/plans.weft:fixed"
+                                : "");
     return std::nullopt;
   }
   std::vector<const ast::Plan *> open;

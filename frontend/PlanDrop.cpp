@@ -212,11 +212,16 @@ bool Dropper::resolve(ReadDrop &drop, const Outline &outline) {
         rule.indices.push_back(layer->index);
   if (rule.indices.empty()) {
     std::string why = whyAbsent(file, sources, model, rule.branch);
+    std::vector<std::string> branches;
+    for (const OutlineScope *layer : *layers)
+      for (const OutlineScope &child : layer->children)
+        if (child.index < 0 && std::ranges::find(branches, child.name) == branches.end())
+          branches.push_back(child.name);
     diagnostics
         .error(Code::W0417, segments[1].place,
                absl::StrCat("model ", model.name, " has no branch `", rule.branch, "` in `", rule.layer, "`",
                             why.empty() ? std::string() : absl::StrCat(": ", why)))
-        .advise(why.empty() ? "name a branch that the layer has"
+        .advise(why.empty() ? absl::StrCat("name a branch that the layer has: ", listed(branches))
                             : "change the setting with --set, or drop nothing");
     return false;
   }

@@ -13,9 +13,9 @@ namespace weft::lang {
 
 const std::vector<std::string> &recipeKeys() {
   static const std::vector<std::string> keys = {
-      "data",  "held_out", "portion", "tokenizer", "documents", "boundary",    "packing",  "long",
-      "batch", "steps",    "tokens",  "epochs",    "optimizer", "rate_factor", "decay_on", "schedule",
-      "clip",  "eval",     "save",    "log",       "precision", "memory",      "regions",  "watch", "seed"};
+      "data",  "held_out", "portion",   "tokenizer", "documents",   "boundary", "packing",  "long", "batch",
+      "steps", "tokens",   "epochs",    "optimizer", "rate_factor", "decay_on", "schedule", "clip", "eval",
+      "save",  "log",      "precision", "memory",    "regions",     "watch",    "seed"};
   return keys;
 }
 
@@ -342,8 +342,11 @@ std::optional<rt::Recipe> checkRecipe(const ast::File &file, const SourceFiles &
     return std::nullopt;
   SourceFiles withTexts = sources;
   std::vector<ast::Option> options = withOverrides(train->options, overrides, withTexts, diagnostics);
-  bool lengthFromOutside = std::any_of(overrides.begin(), overrides.end(),
-                                       [](const auto &entry) { return isLength(entry.first); });
+  // A run's own text, run.weft, holds the length that its command line gave.
+  const std::string &path = sources.file(train->place.file).path;
+  const bool lengthFromOutside = path.substr(path.rfind('/') + 1) == "run.weft" ||
+                                 std::any_of(overrides.begin(), overrides.end(),
+                                             [](const auto &entry) { return isLength(entry.first); });
   Diagnostics found;
   rt::Recipe recipe = RecipeReader(options, train->place, withTexts, found, lengthFromOutside).read();
   for (Diagnostic &entry : found.sorted()) {

@@ -9,15 +9,11 @@ namespace weft {
 /// Deepest nesting of brackets in a text that MLIR's recursive parser is given.
 constexpr int kIrNestingLimit = 200;
 
-/// False, with one line on stderr, when brackets of the file nest deeper. A file
-/// that can't be read is left to the parser's own message.
-inline bool nestingIsBounded(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer)
-    return true;
+/// False, with one line on stderr, when brackets of `text` nest deeper; `name` is
+/// the file's in that line.
+inline bool nestingIsBounded(llvm::StringRef text, llvm::StringRef name) {
   int depth = 0, line = 1;
   bool inString = false, inComment = false;
-  llvm::StringRef text = (*buffer)->getBuffer();
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     line += c == '\n';
@@ -32,7 +28,7 @@ inline bool nestingIsBounded(llvm::StringRef path) {
       inComment = true;
     } else if (c == '{' || c == '(' || c == '[') {
       if (++depth > kIrNestingLimit) {
-        llvm::errs() << path << ":" << line << ": error: brackets nest deeper than " << kIrNestingLimit
+        llvm::errs() << name << ":" << line << ": error: brackets nest deeper than " << kIrNestingLimit
                      << " levels; write the IR flatter\n";
         return false;
       }
@@ -41,6 +37,12 @@ inline bool nestingIsBounded(llvm::StringRef path) {
     }
   }
   return true;
+}
+
+/// The same of a file. One that can't be read is left to the parser's own message.
+inline bool fileNestingIsBounded(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  return !buffer || nestingIsBounded((*buffer)->getBuffer(), path);
 }
 
 } // namespace weft

@@ -259,6 +259,7 @@ static absl::StatusOr<std::unique_ptr<rt::Machine>> machineIn(const Request &req
 
 int weft::runCommand(int argc, const char **argv) {
   ModelFlags flags;
+  flags.path.setDescription("EXECUTABLE|MODEL.weft");
   ShapeFlags shapes;
   cl::opt<int64_t> repeats("steps", cl::desc("how often to run each program"), cl::init(1),
                            cl::cat(flagCategory()));

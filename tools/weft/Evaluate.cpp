@@ -115,6 +115,7 @@ int64_t contextOf(const Program &program, int64_t wanted, size_t tokens) {
 
 int weft::evalCommand(int argc, const char **argv) {
   ModelFlags flags;
+  flags.path.setDescription("RUN|MODEL.weft");
   DeviceFlags device;
   cl::opt<std::string> data("data",
                             cl::desc("text, shards or builtin:NAME instead of the recipe's held-out text"),
@@ -213,6 +214,7 @@ static void printBest(const rt::Tensor &logits, size_t positions) {
 
 int weft::prefillCommand(int argc, const char **argv) {
   ModelFlags flags;
+  flags.path.setDescription("RUN|MODEL.weft");
   DeviceFlags device;
   cl::opt<std::string> text("text", cl::desc("the text"), cl::cat(flagCategory()));
   cl::opt<std::string> tokenFile("tokens", cl::desc("a file of token ids, as numbers"),
@@ -281,6 +283,7 @@ static absl::Status writeLogits(const std::string &path, const rt::GenerateResul
 
 int weft::generateCommand(int argc, const char **argv) {
   ModelFlags flags;
+  flags.path.setDescription("RUN|MODEL.weft");
   DeviceFlags device;
   cl::opt<std::string> prompt("prompt", cl::desc("the text to go on from"), cl::cat(flagCategory()));
   cl::opt<double> temperature("temperature", cl::desc("0: always the most likely token"), cl::init(1.0),

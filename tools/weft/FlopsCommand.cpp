@@ -144,8 +144,6 @@ int weft::flopsCommand(int argc, const char **argv) {
                   "  weft flops models/gpt2.weft\n  weft flops models/gpt2.weft --by kind --json\n  weft "
                   "flops models/nano.weft --batch 1 --positions 16\n"))
     return kUsage;
-  if (batch < 0 || positions < 0)
-    return misuse("flops", "--batch and --positions count from 1");
   bool shaped = batch > 0 && positions > 0;
   absl::StatusOr<std::unique_ptr<Program>> program =
       loadDecided(flags.request(!shaped || !flags.recipe.empty() || hasRecipe(flags.path)));

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tools/weft-opt/Nesting.h"
 #include "tools/weft/Command.h"
 #include "tools/weft/Device.h"
 #include "tools/weft/KernelInputs.h"
@@ -13,8 +14,8 @@
 
 #include "passes/Codegen/Gpu/Attend.h"
 #include "passes/Codegen/Gpu/Gpu.h"
-#include "passes/Tile/Ptxas.h"
 #include "passes/Codegen/Gpu/Pattern.h"
+#include "passes/Tile/Ptxas.h"
 #include "runtime/core/File.h"
 #include "runtime/core/Json.h"
 
@@ -59,7 +60,9 @@ absl::StatusOr<KernelModule> kernelsOfModel(Request request, std::vector<std::st
 }
 
 absl::StatusOr<KernelModule> kernelsInFile(const std::string &path, mlir::MLIRContext &context) {
-  KernelModule module = mlir::parseSourceFile<mlir::ModuleOp>(path, &context);
+  KernelModule module;
+  if (fileNestingIsBounded(path))
+    module = mlir::parseSourceFile<mlir::ModuleOp>(path, &context);
   if (!module)
     return absl::InvalidArgumentError(absl::StrCat(path, ": holds no IR of kernels (see above)"));
   return module;

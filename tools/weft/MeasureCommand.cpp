@@ -250,6 +250,30 @@ int measureRegions(int argc, const char **argv) {
 
 } // namespace
 
+/// Whether a line of a log holds what lines of its kind are read for. Logs may be edited, or cut.
+static bool isWhole(const rt::Json &line, const std::string &kind) {
+  auto is = [](const rt::Json &object, const char *key, bool (rt::Json::*type)() const) {
+    auto found = object.find(key);
+    return found != object.end() && ((*found).*type)();
+  };
+  auto isNumberOrNull = [&](const rt::Json &object, const char *key) {
+    return is(object, key, &rt::Json::is_number) || is(object, key, &rt::Json::is_null);
+  };
+  if (!line.is_object() || !is(line, "kind", &rt::Json::is_string) || line["kind"] != kind ||
+      !is(line, "step", &rt::Json::is_number))
+    return false;
+  if (kind == "watch")
+    return is(line, "watch", &rt::Json::is_string) && is(line, "kinds", &rt::Json::is_object);
+  if (kind == "eval" && !isNumberOrNull(line, "loss"))
+    return false;
+  for (const rt::Json &region : line.value("regions", rt::Json::array()))
+    if (!region.is_object() || !is(region, "name", &rt::Json::is_string) ||
+        !is(region, "targets", &rt::Json::is_number) || !is(region, "share", &rt::Json::is_number) ||
+        !isNumberOrNull(region, "loss"))
+      return false;
+  return true;
+}
+
 absl::StatusOr<std::vector<rt::Json>> weft::logLines(const std::string &run, const std::string &kind) {
   absl::StatusOr<std::string> text = rt::readFile(run + "/log.jsonl");
   if (!text.ok())
@@ -257,8 +281,7 @@ absl::StatusOr<std::vector<rt::Json>> weft::logLines(const std::string &run, con
   std::vector<rt::Json> lines;
   for (size_t begin = 0, end; (end = text->find('\n', begin)) != std::string::npos; begin = end + 1) {
     absl::StatusOr<rt::Json> line = rt::parseJson(text->substr(begin, end - begin), "log line");
-    if (line.ok() && line->is_object() && line->value("kind", "") == kind && line->contains("step") &&
-        (*line)["step"].is_number())
+    if (line.ok() && isWhole(*line, kind))
       lines.push_back(*std::move(line));
   }
   return lines;

@@ -237,9 +237,10 @@ static absl::Status checkSamePlans(const Program &program, const std::string &pa
 /// What a run was told by flags stands in its text: its length, and its plans
 /// (but for those that another one uses).
 static absl::Status adoptRun(const Program &program, Request &request, lang::Overrides &ofRecipe) {
+  const bool withRecipe = request.needsRecipe || request.recipeIfAny;
   for (const lang::ast::Train &train : program.file.trains)
     for (const lang::ast::Option &option : train.options)
-      if (lang::isLength(option.key.text) && !option.values.empty())
+      if (withRecipe && lang::isLength(option.key.text) && !option.values.empty())
         ofRecipe.emplace_back(option.key.text,
                               std::string(program.sources.textAt(option.values.front().place)));
   std::set<std::string> used;

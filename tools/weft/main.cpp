@@ -67,26 +67,6 @@ static void printHelp(llvm::raw_ostream &out) {
          "truth\"\n  weft compile models/tiny.weft --emit fused\n";
 }
 
-cl::OptionCategory &weft::flagCategory() {
-  static cl::OptionCategory category("Flags");
-  return category;
-}
-
-bool weft::parseFlags(int argc, const char **argv, const char *overview, const char *examples) {
-  if (describing()) {
-    describeFlags(argv[0], overview, examples);
-    return false;
-  }
-  cl::HideUnrelatedOptions(flagCategory());
-  std::string text = std::string(overview) + "\n\nexamples:\n" + examples;
-  std::string errors;
-  llvm::raw_string_ostream stream(errors);
-  if (cl::ParseCommandLineOptions(argc, argv, text, &stream))
-    return true;
-  llvm::errs() << stream.str();
-  return false;
-}
-
 std::string weft::versionText() { return WEFT_VERSION; }
 
 void weft::addCompilerFlags() {
@@ -124,6 +104,20 @@ void DeviceFlags::apply(Request &request) const {
 /// `weft opt ...` and `weft-opt ...` are the same program.
 static int runOpt(int argc, const char **argv) { return optMain(argc, const_cast<char **>(argv)); }
 
+/// Faults are statuses; what a library throws all the same ends in a sentence, not in a signal.
+static int runExplained(const CommandEntry &entry, int argc, const char **argv) {
+  try {
+    return entry.run(argc, argv);
+  } catch (const std::bad_alloc &) {
+    return fail(
+        absl::ResourceExhaustedError("the machine's memory does not suffice for this command; ask for "
+                                     "fewer rows, positions or a smaller model"));
+  } catch (const std::exception &error) {
+    return fail(
+        absl::InternalError(absl::StrCat("a fault of Weft itself, please report it: ", error.what())));
+  }
+}
+
 static int dispatch(int argc, const char **argv) {
   if (argc > 0 && llvm::sys::path::filename(argv[0]) == "weft-opt")
     return runOpt(argc, argv);
@@ -144,7 +138,7 @@ static int dispatch(int argc, const char **argv) {
     if (name == entry.name) {
       std::string program = "weft " + std::string(name);
       argv[1] = program.c_str();
-      return entry.run(argc - 1, argv + 1);
+      return runExplained(entry, argc - 1, argv + 1);
     }
   std::vector<std::string> names;
   for (const CommandEntry &entry : kCommands)

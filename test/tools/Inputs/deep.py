@@ -65,3 +65,14 @@ with open(path, "w") as file:
     file.write("module {\n" * 500 + "}\n" * 500)
 done = run("weft-opt", path)
 assert done.returncode == 1 and "200" in done.stderr, (done.returncode, done.stderr[:300])
+for command in (["weft-opt", "-"], ["weft", "opt"]):
+    with open(path) as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True, preexec_fn=small, timeout=120)
+    assert done.returncode == 1 and "200" in done.stderr, (command, done.returncode, done.stderr[:300])
+other = os.path.join(folder, "deep.txt")
+os.rename(path, other)
+done = run("weft-opt", other)
+assert done.returncode == 1 and "200" in done.stderr, (done.returncode, done.stderr[:300])
+os.rename(other, path)
+done = run("weft", "kernels", path)
+assert done.returncode == 1 and "200" in done.stderr, (done.returncode, done.stderr[:300])

@@ -3,8 +3,10 @@
 disk    files may not grow past 64 KiB: one line, exit code 1, and what was there stays
 shared  two processes fill one kernel cache at the same moment: both are right
 flipped every file of the cache damaged somewhere: compiled again, the same bytes
+edited  a run whose log and decisions were changed by hand: read as far as they are right, or refused
 """
 
+import json
 import os
 import random
 import resource
@@ -94,4 +96,57 @@ def flipped():
     assert open(f"{folder}/one.exe", "rb").read() == open(f"{folder}/two.exe", "rb").read()
 
 
-{"disk": disk, "shared": shared, "flipped": flipped}[case]()
+# Each has one field of a type that no run writes, or lacks one.
+LINES = """[1]
+{"kind": 3, "step": 1}
+{"kind": "eval", "step": "one", "loss": 1}
+{"kind": "eval", "step": 2}
+{"kind": "eval", "step": 2, "loss": "low"}
+{"kind": "eval", "step": 2, "loss": 1, "regions": 5}
+{"kind": "eval", "step": 2, "loss": 1, "regions": [{"name": 1, "targets": 3, "share": 1, "loss": 1}]}
+{"kind": "eval", "step": 2, "loss": 1, "regions": [{"name": "a", "share": 1, "loss": 1}]}
+{"kind": "watch", "step": 2, "watch": 7, "kinds": {"a": 1}}
+{"kind": "watch", "step": 2, "watch": "norm(all)"}
+{"kind": "windows", "step": 2, "windows": [["x"], 4]}
+{"kind": "freeze", "step": {}, "heads": 1}
+{"kind": "train", "step": 1e300, "loss": {"a": []}}
+"""
+GOOD = """{"kind": "eval", "step": 4, "loss": 1.5, "regions": [{"name": "prose", "targets": 3, "share": 1, "loss": 1.5}]}
+{"kind": "watch", "step": 4, "watch": "norm(all)", "kinds": {"gain": 2.5}}
+"""
+DECISIONS = [
+    {"freeze": 1},
+    {"freeze": {"positions": 64, "frozen": {"block.0.attn": {"heads": [0], "windows": [8], "trained": "yes"}}, "pruned": {}, "statements": {}, "events": []}},
+    {"freeze": {"positions": 64, "frozen": {}, "pruned": {}, "statements": {"a/0": {"installed": 0, "tried": 0, "due": 0, "spent": 0, "done": 4}}, "events": []}},
+    {"freeze": {"positions": 64, "frozen": {}, "pruned": {}, "statements": {}, "events": ["x"]}},
+    {"freeze": {"positions": 64, "frozen": {}, "pruned": {}, "statements": {}, "events": [{"statement": 3, "heads": 4}]}},
+]
+
+
+# Mutation caught: isWhole in MeasureCommand.cpp that lets a line through; readFlag's check left out.
+def edited():
+    place = f"{folder}/run"
+    assert run(*train, "--out", place).returncode == 0
+    with open(f"{place}/log.jsonl", "a") as file:
+        file.write(LINES + GOOD)
+    for action in (["measure", "curves"], ["measure", "watch"], ["measure", "regions"], ["diff", place]):
+        done = run("weft", *action, place)
+        assert done.returncode == 0, (action, done)
+        if action[0] == "measure":
+            assert "4" in done.stdout.split(), (action, done.stdout)
+    for to in (["--csv", f"{folder}/log.csv"], ["--tensorboard", f"{folder}/board"]):
+        done = run("weft", "log", place, *to)
+        assert done.returncode == 1 and "log.jsonl' line 3: expected an object" in done.stderr, done
+    done = run("weft", "inspect", place, "--out", f"{folder}/page.html")
+    assert done.returncode == 0, done
+    last = f"{place}/checkpoints/{max(name for name in os.listdir(f'{place}/checkpoints') if name.startswith('step-'))}"
+    with open(f"{last}/run.json") as file:
+        info = json.load(file)
+    for decisions in DECISIONS:
+        with open(f"{last}/run.json", "w") as file:
+            json.dump({**info, "decisions": decisions}, file)
+        done = run("weft", "train", "--resume", place, "--steps", "8")
+        assert done.returncode == 1 and "decisions" in done.stderr and "itself" not in done.stderr, (decisions, done)
+
+
+{"disk": disk, "shared": shared, "flipped": flipped, "edited": edited}[case]()

@@ -106,6 +106,7 @@ absl::StatusOr<Made> modelPage(const InspectFlags &flags) {
 
 int weft::inspectCommand(int argc, const char **argv) {
   InspectFlags flags;
+  flags.model.path.setDescription("RUN|MODEL.weft");
   addCompilerFlags();
   if (!parseFlags(
           argc, argv,

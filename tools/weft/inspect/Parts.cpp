@@ -27,13 +27,6 @@ namespace {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-double bytesOfAll(TypeRange types) {
-  double bytes = 0;
-  for (Type type : types)
-    bytes += static_cast<double>(bytesOf(type));
-  return bytes;
-}
-
 std::string classOf(KernelOp kernel, bool gpu) {
   rt::Kernel named;
   named.name = kernel.getSymName().str();
@@ -197,7 +190,7 @@ rt::OrderedJson weft::inspect::kernelList(ModuleOp schedule, const std::string &
     list.push_back({{"name", name},
                     {"class", classOf(kernel, !chip.empty())},
                     {"calls", counted->second},
-                    {"bytes", bytesOfAll(kernel.getArgumentTypes()) + bytesOfAll(kernel.getResultTypes())},
+                    {"bytes", bytesIn(kernel.getArgumentTypes()) + bytesIn(kernel.getResultTypes())},
                     {"flops", cost.productFlops},
                     {"other", cost.otherFlops},
                     {"ops", opsOf(kernel.getBody())}});

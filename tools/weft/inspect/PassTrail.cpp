@@ -23,15 +23,6 @@ using namespace weft::inspect;
 
 namespace {
 
-/// Bytes of the tensors among `types`, where their sizes are known.
-double bytesIn(TypeRange types) {
-  double bytes = 0;
-  for (Type type : types)
-    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape())
-      bytes += static_cast<double>(bytesOf(tensor));
-  return bytes;
-}
-
 /// Ops that name storage and move nothing.
 bool movesNothing(Operation &op) {
   return op.hasTrait<OpTrait::IsTerminator>() || op.getNumOperands() == 0 ||
@@ -165,6 +156,14 @@ rt::OrderedJson weft::inspect::trafficOf(ModuleOp module) {
     traffic[SymbolTable::getSymbolName(&program).str()] = bytes;
   }
   return traffic;
+}
+
+double weft::inspect::bytesIn(TypeRange types) {
+  double bytes = 0;
+  for (Type type : types)
+    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape())
+      bytes += static_cast<double>(bytesOf(tensor));
+  return bytes;
 }
 
 std::vector<std::string> weft::inspect::opsOf(Region &body) {

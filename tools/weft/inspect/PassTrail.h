@@ -72,4 +72,7 @@ rt::OrderedJson flopsOf(mlir::ModuleOp programs);
 /// What a kernel computes, as ops people know; neighbours of one kind once.
 std::vector<std::string> opsOf(mlir::Region &body);
 
+/// Bytes of the tensors among `types`, where their sizes are known.
+double bytesIn(mlir::TypeRange types);
+
 } // namespace weft::inspect
