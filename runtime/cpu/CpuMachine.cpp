@@ -214,13 +214,10 @@ void CpuMachine::call(const Step &step, void *const *operands) {
 
 absl::Status CpuMachine::run(std::string_view name, std::span<const Tensor> inputs,
                              std::span<Tensor> results) {
-  auto found = programs.find(name);
-  if (found == programs.end())
-    return absl::NotFoundError(
-        absl::StrCat("model ", exe.model, " has no program '", std::string(name), "'"));
-  Prepared &prepared = found->second;
-  if (absl::Status status = checkTensors(*prepared.program, inputs, results); !status.ok())
-    return status;
+  absl::StatusOr<Prepared *> found = programFor(programs, exe.model, name, inputs, results);
+  if (!found.ok())
+    return found.status();
+  Prepared &prepared = **found;
   bind(prepared, inputs, results);
   for (const Step &step : prepared.steps) {
     void *const *operands = prepared.pointers.data() + step.firstPointer;

@@ -136,13 +136,10 @@ absl::Status CudaMachine::wait(uint64_t number) {
 
 absl::StatusOr<uint64_t> CudaMachine::start(std::string_view name, std::span<const Tensor> inputs,
                                             std::span<Tensor> results) {
-  auto found = programs.find(name);
-  if (found == programs.end())
-    return absl::NotFoundError(
-        absl::StrCat("model ", exe.model, " has no program '", std::string(name), "'"));
-  Prepared &prepared = found->second;
-  if (absl::Status status = checkTensors(*prepared.program, inputs, results); !status.ok())
-    return status;
+  absl::StatusOr<Prepared *> found = programFor(programs, exe.model, name, inputs, results);
+  if (!found.ok())
+    return found.status();
+  Prepared &prepared = **found;
   if (absl::Status status = gpu->enter(); !status.ok())
     return status;
   absl::StatusOr<uint64_t> begin = claim(prepared.endBytes);

@@ -76,6 +76,8 @@ std::vector<int64_t> weighted(const Philox &philox, uint64_t &next, int64_t size
   return slots;
 }
 
+constexpr int64_t kMostIds = 1 << 24; // a row draws from a list of half of them
+
 } // namespace
 
 absl::StatusOr<std::optional<MqarOptions>> parseMqar(std::string_view source, MqarOptions given) {
@@ -103,10 +105,14 @@ absl::StatusOr<Mqar> Mqar::make(const MqarOptions &options) {
   };
   if (options.pairs < 1 || options.passes < 1)
     return refuse("expected at least one pair and one pass");
+  if (options.vocabulary > kMostIds)
+    return refuse("expected at most ", kMostIds, " ids");
   if (options.length % 2 != 0)
     return refuse("expected an even number of positions");
   if (options.vocabulary <= options.length)
     return refuse("expected more ids than positions");
+  if (options.pairs > options.length || options.passes > options.length)
+    return refuse("the pairs and a place for each query need more positions");
   if (int64_t needed = 2 * options.pairs * (options.passes + 1); needed > options.length)
     return refuse("the pairs and a place for each query need ", needed, " positions");
   if (options.pairs > options.vocabulary / 2 - 1)

@@ -159,6 +159,12 @@ TEST(Mqar, WhatDoesNotFitIsRefused) {
   refused(512, 512, 8, "more ids");
   refused(8192, 512, 129, "need 516 positions");
   refused(8192, 512, 0, "at least one pair");
+  // Ids are 32 bits wide and half of them are listed for a row; numbers past 2^63 would come back as small ones.
+  refused(81929223372036, 512, 8, "at most 16777216 ids");
+  refused(8192, 512, INT64_MAX, "need more positions");
+  MqarOptions many;
+  many.passes = INT64_MAX;
+  EXPECT_FALSE(Mqar::make(many).ok());
   MqarOptions exact;
   exact.pairs = 128; // 4n = L
   EXPECT_TRUE(Mqar::make(exact).ok());
