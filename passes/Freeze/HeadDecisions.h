@@ -25,7 +25,7 @@ struct FrozenHeads {
   bool trained = false;             // patterns are parameters
   int64_t length = 0;               // T: places of a pattern; 0: the program's positions
   bool dense = false;               // never trained
-  std::vector<int32_t> firstPlaces; // places in sight behind the window, one a head; none at all: none of any
+  std::vector<int32_t> firstPlaces = {}; // places in sight behind the window, one a head; none at all: none of any
 };
 
 struct HeadDecisions {
