@@ -84,12 +84,13 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   tiling.joint = options.joint && keys;
   tiling.ahead = options.ahead;
   tiling.halves = options.halves && tiling.overlap && p.pass == AttendPass::Forward;
-  tiling.branches = narrow ? 2 : 1;
+  tiling.branches = narrow && p.entropy < 0 ? 2 : 1;
+  tiling.brief = narrow ? 8 : 1;
   switch (p.pass) {
   case AttendPass::Forward:
     tiling.groups = narrow ? 3 : 2, tiling.block = 128;
-    if (options.producer && narrow)
-      tiling.stages = 4, tiling.ownStages = 2;
+    if (options.producer)
+      tiling.stages = narrow ? 4 : tiling.stages, tiling.ownStages = 2;
     break;
   case AttendPass::Query:
     tiling.groups = 2, tiling.block = narrow ? 128 : 64;

@@ -56,7 +56,7 @@ struct AttendOptions {
   static AttendOptions fastest() {
     AttendOptions options;
     options.producer = options.overlap = options.turns = options.columns = true;
-    options.deal = options.early = options.joint = options.ahead = true;
+    options.deal = options.early = options.joint = options.ahead = options.halves = true;
     return options;
   }
 };
