@@ -1,6 +1,6 @@
-// fuzz-readers TARGET [--runs N] [--seconds S] [--seed N] [--input FILE]
+// fuzz-readers TARGET [--runs N] [--seconds S] [--seed N] [--corpus FOLDER] [--input FILE]
 //
-// Ends with 0 after N runs or S seconds, whichever comes first. When a reader
+// Starts from the target's seeds and the files of FOLDER. Ends with 0 after N runs or S seconds, whichever comes first. When a reader
 // breaks, the input lies in crash-TARGET, which --input reads again.
 #include "test/fuzz/Fuzz.h"
 
@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -18,13 +19,14 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 namespace weft::fuzz {
 namespace {
 
 constexpr size_t kMaxInput = 1 << 16;
-constexpr unsigned kSlow = 20; // seconds for one input
+constexpr long kSlow = 20; // seconds of processor time for one input
 
 /// A file that holds the input being run, also when the process dies: shared memory
 /// that the kernel writes back.
@@ -169,18 +171,38 @@ private:
 };
 
 struct Options {
-  std::string target, input;
+  std::string target, input, corpus;
   uint64_t runs = 200'000, seed = 1;
   double seconds = 60;
 };
+
+/// The files of `folder`, in order of names.
+std::vector<std::string> filesOf(const std::string &folder) {
+  std::set<std::string> paths;
+  std::error_code none; // a target without a folder has no files
+  for (const auto &entry : std::filesystem::directory_iterator(folder, none))
+    paths.insert(entry.path().string());
+  std::vector<std::string> files;
+  for (const std::string &path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    files.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  return files;
+}
+
+/// SIGPROF after `seconds` of this process, however busy the machine is; 0: never.
+void limitTime(long seconds) {
+  const itimerval time = {{0, 0}, {seconds, 0}};
+  ::setitimer(ITIMER_PROF, &time, nullptr);
+}
 
 int fuzz(const Target &target, const Options &options) {
   CrashFile crash(std::string("crash-") + target.name);
   auto run = [&](const std::string &input) {
     crash.hold(input);
-    ::alarm(kSlow);
-    std::string outcome = target.run(input);
-    ::alarm(0);
+    limitTime(kSlow);
+    std::string outcome = runOn(target, input);
+    limitTime(0);
     return outcome;
   };
   std::vector<std::string> corpus = target.seeds();
@@ -188,6 +210,10 @@ int fuzz(const Target &target, const Options &options) {
   for (const std::string &seed : corpus)
     outcomes.insert(run(seed));
   require(outcomes.size() == 1 && *outcomes.begin() == "ok", "a seed is refused");
+  for (std::string &file : filesOf(options.corpus)) {
+    outcomes.insert(run(file));
+    corpus.push_back(std::move(file));
+  }
   Mutator mutator(target, options.seed);
   const auto start = std::chrono::steady_clock::now();
   auto seconds = [&] {
@@ -199,14 +225,12 @@ int fuzz(const Target &target, const Options &options) {
     if (outcomes.insert(run(input)).second && corpus.size() < 4096)
       corpus.push_back(std::move(input));
   }
-  std::printf("%s: %llu runs in %.1f s, %zu outcomes, none broke the reader\n", target.name,
-              static_cast<unsigned long long>(done), seconds(), outcomes.size());
-  if (target.covered)
-    std::printf("%s\n", target.covered().c_str());
+  std::printf("%llu runs in %.1f s, none broke the reader\n%s\n", static_cast<unsigned long long>(done),
+              seconds(), summaryOf(target).c_str());
   return 0;
 }
 
-void onAlarm(int) {
+void onTime(int) {
   constexpr char kMessage[] = "fuzz: one input took too long\n";
   (void)!::write(2, kMessage, sizeof kMessage - 1);
   std::abort();
@@ -224,6 +248,8 @@ static int runMain(int argc, char **argv) {
       options.seconds = std::stod(value);
     else if (flag == "--seed")
       options.seed = std::stoull(value);
+    else if (flag == "--corpus")
+      options.corpus = value;
     else if (flag == "--input")
       options.input = value;
     else {
@@ -232,19 +258,14 @@ static int runMain(int argc, char **argv) {
     }
     ++i;
   }
-  std::signal(SIGALRM, onAlarm);
-  for (const Target &target : targets())
-    if (options.target == target.name) {
-      if (options.input.empty())
-        return fuzz(target, options);
-      std::printf("%s\n", target.run(CrashFile::read(options.input)).c_str());
-      return 0;
-    }
-  std::fprintf(stderr, "fuzz: expected a target, found `%s`; there are:", options.target.c_str());
-  for (const Target &target : targets())
-    std::fprintf(stderr, " %s", target.name);
-  std::fprintf(stderr, "\n");
-  return 2;
+  std::signal(SIGPROF, onTime);
+  const Target *target = targetNamed(options.target);
+  if (!target)
+    return 2;
+  if (options.input.empty())
+    return fuzz(*target, options);
+  std::printf("%s\n", target->run(CrashFile::read(options.input)).c_str());
+  return 0;
 }
 
 } // namespace weft::fuzz

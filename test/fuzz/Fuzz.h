@@ -1,5 +1,8 @@
 //===- Fuzz.h - Mutated input for readers ------------------------*- C++ -*-===//
 //
+// The targets stand once, and two drivers run them: the one of Fuzz.cpp, which needs
+// nothing, and libFuzzer (LibFuzzer.cpp), which looks for code not run before.
+//
 // A target gives its reader one input and says what came of it: an outcome is
 // a short text (`ok`, an error without its names and numbers). Inputs that lead to
 // an outcome not seen before are kept and mutated further. What a reader must not
@@ -28,6 +31,15 @@ struct Target {
 
 /// Every target of this program.
 const std::vector<Target> &targets();
+
+/// The one of that name, or null and the names there are on stderr.
+const Target *targetNamed(const std::string &name);
+
+/// What `target` makes of one input: outcomes are counted for `summaryOf`.
+std::string runOn(const Target &target, const std::string &input);
+
+/// Outcomes reached so far and, where the target knows them, its error branches.
+std::string summaryOf(const Target &target);
 
 /// A status without what stands in quotes and without digits.
 std::string outcomeOf(const absl::Status &status);

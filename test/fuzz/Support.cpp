@@ -5,10 +5,35 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include <unistd.h>
 
 namespace weft::fuzz {
+
+static std::set<std::string> outcomes;
+
+const Target *targetNamed(const std::string &name) {
+  for (const Target &target : targets())
+    if (name == target.name)
+      return &target;
+  std::fprintf(stderr, "fuzz: expected a target, found `%s`; there are:", name.c_str());
+  for (const Target &target : targets())
+    std::fprintf(stderr, " %s", target.name);
+  std::fprintf(stderr, "\n");
+  return nullptr;
+}
+
+std::string runOn(const Target &target, const std::string &input) {
+  std::string outcome = target.run(input);
+  outcomes.insert(outcome);
+  return outcome;
+}
+
+std::string summaryOf(const Target &target) {
+  std::string summary = std::string(target.name) + ": " + std::to_string(outcomes.size()) + " outcomes";
+  return target.covered ? summary + "; " + target.covered() : summary;
+}
 
 std::string outcomeOf(const absl::Status &status) {
   if (status.ok())
