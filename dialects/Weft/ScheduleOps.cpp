@@ -161,7 +161,10 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
 static LogicalResult verifyPort(ProgramOp program, BufferOp buffer) {
   if (buffer.getSpace() != BufferSpace::Input && buffer.getSpace() != BufferSpace::Result)
     return success();
-  auto offset = static_cast<int64_t>(*buffer.getOffset());
+  // This runs before what a buffer says of itself was checked.
+  const int64_t offset = static_cast<int64_t>(buffer.getOffset().value_or(UINT64_MAX));
+  if (offset < 0)
+    return success();
   ArrayAttr types =
       buffer.getSpace() == BufferSpace::Input ? program.getInputTypes() : program.getResultTypes();
   if (offset < static_cast<int64_t>(types.size()) &&

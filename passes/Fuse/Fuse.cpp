@@ -68,7 +68,7 @@ int64_t Fuser::rowBytes(Operation *op, const Domain &domain) {
   int64_t bytes = 0;
   for (Value result : op->getResults())
     bytes += cast<RankedTensorType>(result.getType()).getNumElements() * 4;
-  return domain.rows.empty() ? 0 : bytes / domain.count();
+  return domain.rows.empty() ? 0 : bytes / std::max<int64_t>(domain.count(), 1); // an axis may be empty
 }
 
 /// Groups that `op` touches: of producers, and of other readers of its operands.

@@ -161,7 +161,10 @@ void Function::roundOperands(LaunchOp launch, KernelOp kernel) {
   if (!withActivations)
     return;
   for (Value factor : factors) {
-    unsigned number = cast<BlockArgument>(factor).getArgNumber();
+    auto argument = dyn_cast<BlockArgument>(factor);
+    if (!argument) // made in the kernel itself
+      continue;
+    const unsigned number = argument.getArgNumber();
     Value operand = launch.getOperands()[number];
     if (tensor(operand).getElementType().isF32())
       launch->setOperand(number, rounded(operand, launch));

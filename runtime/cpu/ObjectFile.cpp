@@ -99,7 +99,7 @@ absl::Status Reader::readSections() {
   }
   loaded.assign(headers.size(), ObjectFile::kDropped);
   for (size_t i = 0; i < headers.size(); ++i) {
-    if (!(headers[i].sh_flags & SHF_ALLOC) || headers[i].sh_size == 0)
+    if (headers[i].sh_type == SHT_NULL || !(headers[i].sh_flags & SHF_ALLOC) || headers[i].sh_size == 0)
       continue;
     absl::StatusOr<std::string_view> name = textAt(headers[header.e_shstrndx], headers[i].sh_name);
     if (!name.ok())

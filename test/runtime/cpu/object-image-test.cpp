@@ -136,6 +136,24 @@ TEST(ObjectImage, FlippedBytesNeverCrash) {
   EXPECT_GT(refused, 1000);
 }
 
+// Found by libFuzzer. Mutation caught: the bytes of a section that says to be none taken from where it points.
+TEST(ObjectImage, SectionsOfNoTypeAreNotLoaded) {
+  const std::string object = compileC(kSource);
+  Elf64_Ehdr header;
+  std::memcpy(&header, object.data(), sizeof(header));
+  for (size_t i = 1; i < header.e_shnum; ++i) {
+    std::string broken = object;
+    char *place = broken.data() + header.e_shoff + i * sizeof(Elf64_Shdr);
+    Elf64_Shdr section;
+    std::memcpy(&section, place, sizeof(section));
+    section.sh_type = SHT_NULL, section.sh_flags = SHF_ALLOC, section.sh_size = 8;
+    section.sh_offset = uint64_t(1) << 40;
+    std::memcpy(place, &section, sizeof(section));
+    std::string_view view = broken;
+    (void)ObjectImage::load({&view, 1});
+  }
+}
+
 // Flips above seldom meet a header: here every 8-byte word of the section table
 // becomes huge, in turn.
 TEST(ObjectImage, HugeNumbersInHeadersNeverCrash) {

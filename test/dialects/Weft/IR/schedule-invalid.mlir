@@ -133,6 +133,14 @@ weft.program @program_c3_type inputs [] [] results ["y"] [tensor<8xf32>] {
 
 // -----
 
+// A program is checked before its buffers: it may not take their offsets for granted.
+weft.program @buffer_c1_input inputs ["x"] [tensor<8xf32>] results [] [] {
+  // expected-error@+1 {{expects an offset of at least 0 in the space 'input'}}
+  %x = weft.buffer input : tensor<8xf32>
+}
+
+// -----
+
 weft.program @buffer_c1 inputs [] [] results [] [] {
   // expected-error@+1 {{expects an offset of at least 0 in the space 'state'}}
   %x = weft.buffer state : tensor<8xf32>
