@@ -263,6 +263,8 @@ LogicalResult MixTableOp::verify() {
   for (Value result : {getWeights(), getInverses(), getLse()})
     if (failed(sameType(getLoc(), "a result by place", result.getType(), a))) // mix_table_c2
       return failure();
+  if (failed(verifyPerHead(*this, getWindows(), Value(), a.getDimSize(0)))) // mix_table_c3
+    return failure();
   const int64_t cells = kCore * kCore * (hasFirstPlaces(getWindows(), getA()) ? 2 : 1);
   for (Value result : {getAhead(), getBack()}) {
     RankedTensorType type = tensorOf(result);
@@ -272,7 +274,7 @@ LogicalResult MixTableOp::verify() {
              << a.getDimSize(0) << " heads x " << cells * coresOf(a.getDimSize(1)) << " numbers, but got "
              << type;
   }
-  return verifyPerHead(*this, getWindows(), Value(), a.getDimSize(0)); // mix_table_c3
+  return success();
 }
 
 LogicalResult MixScaleOp::verify() {
