@@ -3,9 +3,39 @@
 
 #include "runtime/core/Philox.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace weft::rt {
+namespace {
+
+constexpr int64_t kTogether = 8; // rows whose sums run beside each other
+
+/// out[i] = bias[i] + sum over j of matrix[i, j] input[j], each sum in the order of j. Sums of
+/// `Count` rows at once: an addition waits for the one before it in its own row alone.
+template <int64_t Count>
+void rowsOf(const double *matrix, const double *bias, const double *input, int64_t columns, double *out) {
+  double sums[Count];
+  std::copy_n(bias, Count, sums);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = 0; i < Count; ++i)
+      sums[i] += matrix[i * columns + j] * input[j];
+  std::copy_n(sums, Count, out);
+}
+
+std::vector<double> product(const double *matrix, const double *bias, const std::vector<double> &input,
+                            int64_t rows) {
+  const auto columns = static_cast<int64_t>(input.size());
+  std::vector<double> out(static_cast<size_t>(rows));
+  int64_t i = 0;
+  for (; i + kTogether <= rows; i += kTogether)
+    rowsOf<kTogether>(matrix + i * columns, bias + i, input.data(), columns, &out[static_cast<size_t>(i)]);
+  for (; i < rows; ++i)
+    rowsOf<1>(matrix + i * columns, bias + i, input.data(), columns, &out[static_cast<size_t>(i)]);
+  return out;
+}
+
+} // namespace
 
 Scorer::Scorer(int64_t inputs, int64_t width, int64_t outputs, bool relu, uint64_t seed,
                const std::string &stream)
@@ -23,20 +53,10 @@ Scorer::Scorer(int64_t inputs, int64_t width, int64_t outputs, bool relu, uint64
 std::vector<double> Scorer::score(const std::vector<double> &input) const {
   const double *hiddenWeights = weights.data(), *hiddenBias = hiddenWeights + width * inputs;
   const double *outWeights = hiddenBias + width, *outBias = outWeights + outputs * width;
-  std::vector<double> hidden(static_cast<size_t>(width)), out(static_cast<size_t>(outputs));
-  for (int64_t i = 0; i < width; ++i) {
-    double sum = hiddenBias[i];
-    for (int64_t j = 0; j < inputs; ++j)
-      sum += hiddenWeights[i * inputs + j] * input[static_cast<size_t>(j)];
-    hidden[static_cast<size_t>(i)] = relu ? (sum < 0 ? 0 : sum) : std::tanh(sum); // NaN stays NaN
-  }
-  for (int64_t i = 0; i < outputs; ++i) {
-    double sum = outBias[i];
-    for (int64_t j = 0; j < width; ++j)
-      sum += outWeights[i * width + j] * hidden[static_cast<size_t>(j)];
-    out[static_cast<size_t>(i)] = sum;
-  }
-  return out;
+  std::vector<double> hidden = product(hiddenWeights, hiddenBias, input, width);
+  for (double &value : hidden)
+    value = relu ? (value < 0 ? 0 : value) : std::tanh(value); // NaN stays NaN
+  return product(outWeights, outBias, hidden, outputs);
 }
 
 bool Scorer::setNumbers(std::vector<double> numbers) {
