@@ -13,7 +13,12 @@ namespace {
 template <typename Body> void onSmallStack(Body body) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, 1 << 20);
+#ifdef __SANITIZE_ADDRESS__ // frames are several times as large
+  constexpr size_t kStack = 8 << 20;
+#else
+  constexpr size_t kStack = 1 << 20;
+#endif
+  pthread_attr_setstacksize(&attributes, kStack);
   pthread_t thread;
   auto run = [](void *argument) -> void * {
     (*static_cast<Body *>(argument))();
