@@ -243,8 +243,8 @@ int weft::prefillCommand(int argc, const char **argv) {
     options.programs = {"prefill"};
     options.batch = 1;
     options.lastPosition = last; // the text's own length then: padding would stand behind its end
-    options.positions = contextOf(
-        program, last ? static_cast<int64_t>(tokens.size()) : capacityFor(tokens.size()), tokens.size());
+    const auto own = static_cast<int64_t>(std::max<size_t>(tokens.size(), 1)); // no tokens: told below
+    options.positions = contextOf(program, last ? own : capacityFor(tokens.size()), tokens.size());
   });
   if (!loaded.ok() || !problem.ok())
     return fail(problem.ok() ? loaded.status() : problem);
