@@ -36,14 +36,15 @@ public:
       return status;
     return 0;
   }
-  /// Waits for the run of this number and those before it. Errors: of these runs.
+  /// Waits for the run of this number and those before it, or for the read of this number. Errors: of these.
   virtual absl::Status wait(uint64_t /*number*/) { return absl::OkStatus(); }
 
   /// Copies a state entry out or in. Errors: NotFound; InvalidArgument with
   /// both types or shapes.
   virtual absl::StatusOr<Tensor> readState(std::string_view name) const = 0;
   /// Like `readState`, but behind what was started so far, and like `start`: `to` holds the entry,
-  /// whatever is started next, after `wait` for the number that is given back.
+  /// whatever is started next, after `wait` for the number that is given back. It may end before the
+  /// runs that were started before it do: where none of them writes the entry any more.
   virtual absl::StatusOr<uint64_t> startRead(std::string_view name, Tensor &to) {
     absl::StatusOr<Tensor> value = readState(name);
     if (!value.ok())
