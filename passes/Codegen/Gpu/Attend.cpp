@@ -63,6 +63,8 @@ FailureOr<AttendOptions> formOf(KernelOp kernel) {
 static void setRegisters(AttendTiling &tiling) {
   if (tiling.groups == 3)
     tiling.producerRegisters = 32, tiling.registers = 160;
+  if (tiling.groups == 1) // starts with all that a thread can have
+    tiling.registers = 256;
 }
 
 /// Tiles whose registers ptxas keeps without spilling: 65,536 a CTA.
@@ -104,13 +106,16 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
     break;
   }
   auto choose = [](int64_t &size, int64_t wanted) { size = wanted ? wanted : size; };
-  choose(tiling.groups, options.groups);
   choose(tiling.block, options.block);
+  if (options.producer)
+    tiling.groups = groupsFor(p, tiling.block);
+  choose(tiling.groups, options.groups);
   choose(tiling.stages, options.stages);
   choose(tiling.branches, options.branches);
   choose(tiling.brief, options.brief);
   if (options.producer)
     choose(tiling.ownStages, options.own);
+  tiling.turns &= tiling.groups > 1;
   // Larger tiles of keys leave no registers for products of the block before.
   tiling.overlap &= !keys || tiling.block * p.channel <= 64 * 64;
   tiling.lazy = tiling.block * p.channel > 64 * 64;

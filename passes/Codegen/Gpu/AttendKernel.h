@@ -206,6 +206,10 @@ private:
   Value offsetOf();
 };
 
+/// Warpgroups of an item of `p`, with streamed blocks of `block` rows and a producer: those that take the least
+/// time on an H200 where windows are whole.
+int64_t groupsFor(const AttendProblem &p, int64_t block);
+
 std::unique_ptr<AttendKernel> makeAttendForward(mlir::Location loc, const AttendProblem &p,
                                                 const AttendTiling &tiling);
 std::unique_ptr<AttendKernel> makeAttendQuery(mlir::Location loc, const AttendProblem &p,

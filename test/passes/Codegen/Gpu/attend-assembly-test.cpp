@@ -65,7 +65,7 @@ TEST(AttendAssembly, sm90a) { assembleAll({}, {}); }
 TEST(AttendAssembly, sm90aWithProducer) { assembleAll({}, AttendOptions::fastest()); }
 // Forms beside the fastest. Catches: turns that are branched around and serialise products.
 TEST(AttendAssembly, forwardForms) {
-  for (const char *text : {"halves=0,brief=1,own=1", "branches=1", "branches=2"}) {
+  for (const char *text : {"halves=0,brief=1,own=1", "branches=1", "branches=2", "groups=2", "groups=1"}) {
     AttendOptions options = AttendOptions::fastest();
     ASSERT_EQ(readForm(text, options), "");
     std::cout << text << "\n";

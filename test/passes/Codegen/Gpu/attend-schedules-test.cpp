@@ -20,6 +20,13 @@ constexpr AttendPassKind kPasses[] = {AttendPassKind::Forward, AttendPassKind::Q
 constexpr Effects kEffects[] = {Effects::Late, Effects::Early, Effects::Random};
 const AttendOptions kProducer = AttendOptions::fastest();
 
+/// Forward with three warpgroups, as launches of many items have it at 64 channels.
+AttendOptions threeGroups() {
+  AttendOptions options = kProducer;
+  options.groups = 3;
+  return options;
+}
+
 /// Several items a CTA, rings that go round, blocks that one warpgroup leaves out.
 AttendCase small() {
   AttendCase c;
@@ -47,7 +54,7 @@ void runSchedules(const AttendCase &c, AttendPassKind pass, const AttendOptions 
 
 TEST(AttendSchedules, everyOrderGivesTheSameBits) {
   constexpr uint64_t kSchedules = 1000; // of all kernels together
-  constexpr uint64_t kKernels = 8, kEach = (kSchedules + kKernels - 1) / kKernels;
+  constexpr uint64_t kKernels = 10, kEach = (kSchedules + kKernels - 1) / kKernels;
   AttendCase observed = small();
   observed.entropies = true;
   for (const AttendOptions &options : {AttendOptions{}, kProducer}) {
@@ -55,6 +62,8 @@ TEST(AttendSchedules, everyOrderGivesTheSameBits) {
       runSchedules(small(), pass, options, kEach);
     runSchedules(observed, AttendPassKind::Forward, options, kEach);
   }
+  for (const AttendCase &c : {small(), observed})
+    runSchedules(c, AttendPassKind::Forward, threeGroups(), kEach);
 }
 
 //===----------------------------------------------------------------------===//
@@ -188,6 +197,7 @@ TEST(AttendSchedules, plantedFaultsWithEntropiesAreFound) {
 TEST(AttendSchedules, plantedFaultsWithProducerAreFound) {
   for (AttendPassKind pass : kPasses)
     plantEach(pass, kProducer);
+  plantEach(AttendPassKind::Forward, threeGroups());
 }
 
 } // namespace
