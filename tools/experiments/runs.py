@@ -102,18 +102,36 @@ class Experiment:
         except OSError:
             return None
 
-    def train(self, folder, begin, plans=(), until=None):
-        """Trains to the end, or to step `until`; `begin` are the words that start the run."""
+    def broke(self, folder):
+        """The step from which a run had no usable gradient, when it ended for that (50 in a row, the last not logged), or None."""
+        try:
+            lines = self.log(folder, "train")
+        except OSError:
+            return None
+        last = lines[-49:]
+        whole = len(last) == 49 and last[-1]["step"] - last[0]["step"] == last[-1]["skipped"] - last[0]["skipped"] == 48
+        return last[0]["step"] if whole and last[0]["skipped"] else None
+
+    def train(self, folder, begin, plans=(), until=None, steps=None):
+        """Trains to the end (`steps`, or those of all runs), or to step `until`; `begin` are the words that start the run.
+        A run whose gradients broke has no loss and says at which step."""
         state = self.state(folder)
-        goal = until or self.options.steps
+        goal = until or steps or self.options.steps
+        if self.broke(folder):
+            return {"loss": math.nan, "broke": self.broke(folder), "tokens": 0}
         stop = (["--until", str(until)] if until else []) + (["--device", "cuda"] if self.options.gpu else [])
         if state is None or state["step"] < goal:
             if self.options.table:
                 raise SystemExit(f"not finished: {folder}")
-            if state is None and not os.path.exists(os.path.join(folder, "run.weft")):
-                self.weft("train", *begin, "--out", folder, *stop)
-            else:
-                self.weft("train", "--resume", folder, *stop, *plans)
+            try:
+                if state is None and not os.path.exists(os.path.join(folder, "run.weft")):
+                    self.weft("train", *begin, "--out", folder, *stop)
+                else:
+                    self.weft("train", "--resume", folder, *stop, *plans)
+            except SystemExit:
+                if not self.broke(folder):
+                    raise
+                return self.train(folder, begin)
         return self.result(folder, finished=until is None)
 
     def branch(self, trunk, folder):
@@ -129,6 +147,8 @@ class Experiment:
         windows = self.log(folder, "windows")
         if windows:
             result["acr"] = windows[-1]["acr"]
+            if "pair_ratio" in windows[-1]:
+                result["pairs"] = windows[-1]["pair_ratio"]
         if finished and math.isnan(result["loss"]):
             raise SystemExit(f"no evaluation in {folder}")
         return result
@@ -155,23 +175,28 @@ class Experiment:
             mean, sd, count = self.difference(arm, against)
             noise = arm != against and (count < 2 or not abs(mean) >= 2 * sd or abs(mean) <= width)
             word = "noise floor" if arm == floor else "one seed" if noise and count < 2 else "within noise" if noise else ""
-            cells = [arm, f"{loss:.4f}", f"{math.exp(loss):.3f}"]
+            broke = [result["broke"] for result in results.values() if "broke" in result]
+            if broke:
+                word = f"broke at step {min(broke)}"
+            cells = [arm, "-", "-"] if broke else [arm, f"{loss:.4f}", f"{math.exp(loss):.3f}"]
             cells += ["", "", str(count), ""] if arm == against else [
                 "-" if math.isnan(mean) else f"{mean:+.4f}", "-" if math.isnan(sd) else f"{sd:.4f}", str(count), word]
             for column in columns:
                 values = [result[column] for result in results.values() if column in result]
-                cells.append(f"{statistics.mean(values):.4g}" if values else "-")
+                mean = statistics.mean(values) if values else math.nan
+                cells.append("-" if not values else f"{mean:,.0f}" if mean >= 10000 else f"{mean:.4g}")
             cells += [f"{first['tokens']:,}", f"{first['tokens'] / distinct:.2f}"]
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines)
 
-    def finish(self, title, text):
+    def finish(self, title, text, kind=""):
+        """Prints the table; with --write it takes the place of the one of this experiment, kind and number of steps."""
         title += " on a GPU" if self.options.gpu else ""
         print(text)
         if not self.options.write:
             return
         path = os.path.join(ROOT, "docs", "experiments.md")
-        key = f"{self.name}{' on a GPU' if self.options.gpu else ''}, {self.options.steps} steps"
+        key = f"{self.name}{kind}{' on a GPU' if self.options.gpu else ''}, {self.options.steps} steps"
         begin, end = f"<!-- {key} -->", f"<!-- end of {key} -->"
         words, rest = [], iter(sys.argv[1:])
         for word in rest:  # which binary and which folder are this machine's affair
@@ -203,8 +228,8 @@ def machine(gpu):
         return platform.machine()
 
 
-def tokens_of(experiment, *sources):
-    return sum(json.loads(experiment.weft("data", "show", source, "--json"))["tokens"] for source in sources)
+def tokens_of(experiment, source, *words):
+    return json.loads(experiment.weft("data", "show", source, *words, "--json"))["tokens"]
 
 
 def chosen(experiment, arms):
