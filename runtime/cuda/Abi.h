@@ -68,6 +68,14 @@ constexpr int kCaptureThreadLocal = 1;
 using GraphNode = struct GraphNodeHandle *;
 /// CUstreamUpdateCaptureDependencies_flags: in place of those that the stream has.
 constexpr unsigned kSetCaptureDependencies = 1;
+constexpr int kFillNode = 2; // CUgraphNodeType: CU_GRAPH_NODE_TYPE_MEMSET
+/// CUDA_MEMSET_NODE_PARAMS_v1.
+struct FillNode {
+  DevicePointer to;
+  size_t pitch;
+  unsigned value, elementBytes;
+  size_t width, height; // elements of a row, rows
+};
 
 /// CUtensorMap; the headers of CUDA 12 align it to 64 bytes, those of 13 to 128.
 struct alignas(128) EncodedTensorMap {

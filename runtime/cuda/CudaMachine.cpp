@@ -1,6 +1,7 @@
 //===- CudaMachine.cpp - Running programs on the GPU ----------------------===//
 #include "runtime/cuda/CudaMachine.h"
 
+#include "runtime/cuda/Fills.h"
 #include "runtime/cuda/StateCopy.h"
 
 #include "runtime/core/ExecutableCheck.h"
@@ -25,12 +26,14 @@ CudaMachine::~CudaMachine() {
   gpu->attach();
   if (!flights.empty())
     gpu->driver.streamSynchronize(gpu->stream); // copies still use the ring
-  for (Event event : landed)
-    if (event)
-      gpu->driver.eventDestroy(event);
+  for (const std::array<Event, kFlights> *events : {&landed, &arrived})
+    for (Event event : *events)
+      if (event)
+        gpu->driver.eventDestroy(event);
   for (auto &[name, prepared] : programs) {
-    if (prepared.graph)
-      gpu->driver.graphExecDestroy(prepared.graph);
+    for (GraphExec graph : prepared.graphs)
+      if (graph)
+        gpu->driver.graphExecDestroy(graph);
     for (const auto &list :
          {std::span<const Event>(prepared.events), std::span<const Event>(prepared.around)})
       for (Event event : list)
@@ -117,12 +120,19 @@ absl::Status CudaMachine::wait(const std::vector<uint32_t> &steps,
                       "a branch of a graph");
 }
 
-/// The calls on the stream, between the copies of inputs and results; in branches
-/// when they are `captured`.
-absl::Status CudaMachine::enqueue(Prepared &prepared, bool captured) {
+/// From and to which step: up to where state comes early, and the rest; the first part is all
+/// where none does.
+std::pair<size_t, size_t> CudaMachine::stepsOf(const Prepared &prepared, size_t part) const {
+  const size_t end = prepared.steps.size(), middle = prepared.earlyBehind ? prepared.earlyBehind : end;
+  return part == 0 ? std::pair(size_t{0}, middle) : std::pair(middle, end);
+}
+
+/// A part's calls on the stream; in branches when they are `captured`.
+absl::Status CudaMachine::enqueue(Prepared &prepared, size_t part, bool captured) {
   const Driver &driver = gpu->driver;
+  const auto [from, to] = stepsOf(prepared, part);
   uint64_t resultBytes = prepared.endBytes - prepared.inputBytes;
-  if (options.poison)
+  if (options.poison && part == 0)
     for (auto [base, bytes] :
          {std::pair(arena, exe.arenaBytes), std::pair(ports + prepared.inputBytes, resultBytes)})
       if (absl::Status status = gpu->fill(base, bytes, kPoison); !status.ok())
@@ -138,7 +148,9 @@ absl::Status CudaMachine::enqueue(Prepared &prepared, bool captured) {
   if (branches)
     if (absl::Status status = keepNodes(prepared.steps.size()); !status.ok())
       return status;
-  for (size_t i = 0; i < prepared.steps.size(); ++i) {
+  for (size_t i = 0; branches && i < from; ++i)
+    nodes[i] = nodes.back(); // done before this part begins
+  for (size_t i = from; i < to; ++i) {
     if (profile.on())
       driver.eventRecord(prepared.events[i], gpu->stream);
     if (branches)
@@ -152,7 +164,7 @@ absl::Status CudaMachine::enqueue(Prepared &prepared, bool captured) {
     if (absl::Status status = afterCall(prepared, prepared.steps[i]); !status.ok())
       return status;
   }
-  if (profile.on())
+  if (profile.on() && to == prepared.steps.size())
     driver.eventRecord(prepared.events.back(), gpu->stream);
   return absl::OkStatus();
 }
@@ -187,22 +199,46 @@ void CudaMachine::planBranches(Prepared &prepared) const {
   prepared.waits = waits(branch);
 }
 
+/// Clears what products count in, before the first call; its node, or none.
+absl::StatusOr<GraphNode> CudaMachine::clearCounters() {
+  auto [begin, end] = products.counters();
+  if (begin == end)
+    return nullptr;
+  if (absl::Status status = gpu->fill(begin, end - begin, 0); !status.ok())
+    return status;
+  absl::StatusOr<std::vector<GraphNode>> last = lastNodes();
+  if (!last.ok())
+    return last.status();
+  return last->empty() ? nullptr : last->front();
+}
+
 absl::Status CudaMachine::capture(Prepared &prepared) {
-  const Driver &driver = gpu->driver;
   planBranches(prepared);
+  for (size_t part = 0; part < prepared.graphs.size(); ++part)
+    if (const auto [from, to] = stepsOf(prepared, part); part == 0 || from < to)
+      if (absl::Status status = capture(prepared, part); !status.ok())
+        return status;
+  return absl::OkStatus();
+}
+
+absl::Status CudaMachine::capture(Prepared &prepared, size_t part) {
+  const Driver &driver = gpu->driver;
   std::string what = absl::StrCat("program ", prepared.program->name, ": making its graph");
   if (absl::Status status = gpu->checked(driver.streamBeginCapture(gpu->stream, kCaptureThreadLocal), what);
       !status.ok())
     return status;
   uint64_t launches = gpu->counters.launches;
-  absl::Status status = enqueue(prepared, /*captured=*/true);
+  absl::StatusOr<GraphNode> cleared = clearCounters();
+  absl::Status status = cleared.ok() ? enqueue(prepared, part, /*captured=*/true) : cleared.status();
   gpu->counters.launches = launches; // captured, not started
   Graph graph = nullptr;
   Result result = driver.streamEndCapture(gpu->stream, &graph); // also after an error: the stream goes on
   if (status.ok())
     status = gpu->checked(result, what);
+  if (status.ok() && *cleared)
+    status = dropFills(*gpu, graph, products.counters(), *cleared);
   if (status.ok())
-    status = gpu->checked(driver.graphInstantiateWithFlags(&prepared.graph, graph, 0), what);
+    status = gpu->checked(driver.graphInstantiateWithFlags(&prepared.graphs[part], graph, 0), what);
   if (graph)
     driver.graphDestroy(graph);
   gpu->counters.graphsCaptured += status.ok();

@@ -9,6 +9,10 @@
 // copy, the graph, the copy of results back into the ring, an event. `wait` looks
 // at that event alone, so that the device goes on with what was started after it.
 //
+// State of controllers that a program writes comes to the host behind the last call that
+// does: the program is two graphs then, with the copy and an event of its own between
+// them, and who reads that state may decide while the device works on the rest.
+//
 //===----------------------------------------------------------------------===//
 #pragma once
 
@@ -58,15 +62,23 @@ private:
     uint64_t bytes = 0; // of operand 0: what Zero and Copy move
     double moved = 0;   // bytes of all operands
   };
+  /// State that comes to the host before the program ends.
+  struct Early {
+    uint64_t state = 0, bytes = 0; // offset in state
+    uint64_t place = 0;            // among the run's bytes of `pinned`
+  };
   struct Prepared {
     const Program *program = nullptr;
     std::vector<uint64_t> inputs, results; // places of ports in `ports` and `pinned`
     uint64_t inputBytes = 0, endBytes = 0; // inputs, then results
+    std::vector<Early> early;
+    size_t earlyBehind = 0;   // calls after which it is written; 0: there is none
+    uint64_t pinnedBytes = 0; // endBytes and what comes early
     std::vector<Step> steps;
     std::vector<std::vector<uint32_t>> waits; // of each step; empty: for the one before
     std::vector<Event> events;                // one before each step and one after all; with a profile
     std::array<Event, 2> around{};            // before and after all
-    GraphExec graph = nullptr;
+    std::array<GraphExec, 2> graphs{};        // of calls up to `earlyBehind`, and of the rest
     bool warm = false;  // has run once
     bool timed = false; // and was waited for
   };
@@ -78,9 +90,12 @@ private:
     Prepared *prepared = nullptr;
     uint64_t begin = 0, end = 0; // its bytes of `pinned`
     std::span<Tensor> results;
-    Tensor *read = nullptr;
+    Tensor *read = nullptr;            // null again when it has its value
+    uint64_t from = 0;                 // of a read: where it lies in `pinned`
+    uint64_t run = 0;                  // of a read that ends early: the run that brings it
+    const StateEntry *wrote = nullptr; // of a write
   };
-  static constexpr size_t kFlights = 64;
+  static constexpr size_t kFlights = 512; // a control step of 100 layers reads and writes 300 entries
   static constexpr uint64_t kMovedLater = 4096; // bytes: rates, windows, statistics go with the stream
 
   CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu);
@@ -88,6 +103,7 @@ private:
   absl::Status load();
   absl::Status tuneProducts();
   void placePorts();
+  void placeEarly(Prepared &prepared) const;
   uint64_t scratchBytes() const;
   uint64_t workspaceBytes() const;
   absl::Status checkRoom(uint64_t scratchNow);
@@ -107,18 +123,26 @@ private:
   absl::StatusOr<double> productSeconds(int64_t size);
   absl::StatusOr<double> secondsOf(int repeats, const std::function<absl::Status()> &work);
   // Running.
-  absl::Status enqueue(Prepared &prepared, bool captured = false);
+  std::pair<size_t, size_t> stepsOf(const Prepared &prepared, size_t part) const;
+  absl::Status enqueue(Prepared &prepared, size_t part, bool captured = false);
   absl::Status wait(const std::vector<uint32_t> &steps, const std::vector<std::vector<GraphNode>> &nodes);
   absl::StatusOr<std::vector<GraphNode>> lastNodes();
   absl::Status launch(const Step &step);
   absl::Status startCode(const Step &step);
   absl::Status afterCall(const Prepared &prepared, const Step &step);
+  absl::StatusOr<GraphNode> clearCounters();
   absl::Status capture(Prepared &prepared);
+  absl::Status capture(Prepared &prepared, size_t part);
   absl::Status inspect(const Prepared &prepared);
   // What is under way (CudaFlights.cpp).
   bool oneByOne() const { return options.synchronous || options.guard || profile.on(); }
   absl::StatusOr<uint64_t> claim(uint64_t bytes);
   absl::Status submit(Prepared &prepared, uint64_t begin);
+  absl::Status runCalls(Prepared &prepared, uint64_t begin);
+  absl::Status bringEarly(const Prepared &prepared, uint64_t begin);
+  bool readsEarly(Flight &flight, const StateEntry &entry) const;
+  void land(Flight &flight);
+  absl::Status lost(const absl::Status &status);
   absl::Status refresh();
   bool isPreparedFrom(const StateEntry &entry) const;
   absl::StatusOr<uint64_t> takeOff(Prepared *prepared, uint64_t begin, uint64_t bytes,
@@ -139,6 +163,7 @@ private:
   uint64_t freeAtStart = 0; // of the device, before anything was allocated or loaded
   std::deque<Flight> flights;
   std::array<Event, kFlights> landed{}; // of flight n: landed[n % kFlights]
+  std::array<Event, kFlights> arrived{}; // and of what it brings early
   uint64_t startedRuns = 0, nextByte = 0;
   Prepared *preparation = nullptr; // program `prepare`: what follows from state alone
   bool stale = true;               // it must run before the next start

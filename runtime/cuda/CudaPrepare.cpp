@@ -77,8 +77,6 @@ absl::Status CudaMachine::load() {
   if (tunesProducts())
     if (absl::Status status = tuneProducts(); !status.ok())
       return status;
-  if (auto found = programs.find("prepare"); found != programs.end())
-    preparation = &found->second;
   for (size_t i = 0; i < exe.states.size(); ++i)
     stateNumbers.emplace(exe.states[i].name, i);
   return profile.on() ? timeKernels() : absl::OkStatus();
@@ -95,6 +93,8 @@ void CudaMachine::placePorts() {
   for (const Program &program : exe.programs) {
     Prepared &prepared = programs[program.name];
     prepared.program = &program;
+    if (program.name == "prepare")
+      preparation = &prepared;
     uint64_t end = 0;
     auto place = [&](const std::vector<Port> &list, std::vector<uint64_t> &places) {
       for (const Port &port : list) {
@@ -107,15 +107,50 @@ void CudaMachine::placePorts() {
     place(program.results, prepared.results);
     prepared.endBytes = end;
     portBytes = std::max(portBytes, end); // programs run one after the other
+    placeEarly(prepared);
+    ringBytes = std::max(ringBytes, prepared.pinnedBytes);
   }
   // Room for the largest, and for several small ones at once.
-  ringBytes = std::max({portBytes, std::min(kRuns * portBytes, kRingBytes), kSmallestRing});
+  ringBytes = std::max({ringBytes, std::min(kRuns * portBytes, kRingBytes), kSmallestRing});
+}
+
+/// Entries next to each other come in one copy.
+void CudaMachine::placeEarly(Prepared &prepared) const {
+  const Program &program = *prepared.program;
+  prepared.pinnedBytes = prepared.endBytes;
+  for (const StateEntry &entry : exe.states) {
+    const uint64_t begin = entry.offset, end = begin + *denseBytes(entry.type, entry.shape);
+    if (entry.role != StateEntry::Role::Control || end - begin > kMovedLater || &prepared == preparation)
+      continue;
+    auto writes = [&](const Call &call) {
+      return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand &operand) {
+        return operand.written && operand.space == Space::State && operand.offset < end &&
+               begin < operand.offset + operand.bytes;
+      });
+    };
+    auto last = std::find_if(program.calls.rbegin(), program.calls.rend(), writes);
+    if (last == program.calls.rend())
+      continue;
+    prepared.earlyBehind = std::max(prepared.earlyBehind, static_cast<size_t>(program.calls.rend() - last));
+    if (prepared.early.empty() || begin < prepared.early.back().state ||
+        begin > prepared.early.back().state + prepared.early.back().bytes + kPortAlignment)
+      prepared.early.push_back({begin, end - begin, 0});
+    else
+      prepared.early.back().bytes = std::max(prepared.early.back().bytes, end - prepared.early.back().state);
+  }
+  for (Early &early : prepared.early) {
+    early.place = prepared.pinnedBytes;
+    prepared.pinnedBytes = alignUp(prepared.pinnedBytes + early.bytes);
+  }
 }
 
 uint64_t CudaMachine::workspaceBytes() const {
-  bool products = std::any_of(exe.kernels.begin(), exe.kernels.end(),
-                              [](const Kernel &kernel) { return kernel.kind == Kernel::Kind::Gemm; });
-  return products ? Products::kWorkspaceBytes : 0;
+  uint64_t count = 0;
+  for (const Program &program : exe.programs)
+    count += static_cast<uint64_t>(
+        std::count_if(program.calls.begin(), program.calls.end(),
+                      [&](const Call &call) { return exe.kernels[call.kernel].kind == Kernel::Kind::Gemm; }));
+  return count ? Products::workspaceBytes(count + 1) : 0; // one more measures what a product can reach
 }
 
 /// Blocks that `call` starts.
@@ -277,9 +312,10 @@ absl::Status CudaMachine::makeEvent(Event &event, unsigned flags) {
 }
 
 absl::Status CudaMachine::makeEvents() {
-  for (Event &event : landed)
-    if (absl::Status status = makeEvent(event, kEventNoTiming); !status.ok())
-      return status;
+  for (std::array<Event, kFlights> *events : {&landed, &arrived})
+    for (Event &event : *events)
+      if (absl::Status status = makeEvent(event, kEventNoTiming); !status.ok())
+        return status;
   for (auto &[name, prepared] : programs)
     for (Event &event : prepared.around)
       if (absl::Status status = makeEvent(event, 0); !status.ok())

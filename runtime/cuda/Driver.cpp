@@ -45,6 +45,13 @@ void bindStreams(Binder &bind, Driver &driver) {
   bind("cuStreamEndCapture", driver.streamEndCapture);
   bind("cuStreamGetCaptureInfo_v2", driver.streamGetCaptureInfo);
   bind("cuStreamUpdateCaptureDependencies", driver.streamUpdateCaptureDependencies);
+  bind("cuGraphGetNodes", driver.graphGetNodes);
+  bind("cuGraphNodeGetType", driver.graphNodeGetType);
+  bind("cuGraphMemsetNodeGetParams", driver.graphMemsetNodeGetParams);
+  bind("cuGraphNodeGetDependencies", driver.graphNodeGetDependencies);
+  bind("cuGraphNodeGetDependentNodes", driver.graphNodeGetDependentNodes);
+  bind("cuGraphAddDependencies", driver.graphAddDependencies);
+  bind("cuGraphDestroyNode", driver.graphDestroyNode);
   bind("cuGraphInstantiateWithFlags", driver.graphInstantiateWithFlags);
   bind("cuGraphLaunch", driver.graphLaunch);
   bind("cuGraphExecDestroy", driver.graphExecDestroy);

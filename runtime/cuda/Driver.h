@@ -50,6 +50,14 @@ struct Driver {
   Result (*streamGetCaptureInfo)(Stream stream, int *status, uint64_t *number, Graph *graph,
                                  const GraphNode **waits, size_t *count);
   Result (*streamUpdateCaptureDependencies)(Stream stream, GraphNode *waits, size_t count, unsigned flags);
+  /// Those of CUDA 10: a graph's nodes and edges.
+  Result (*graphGetNodes)(Graph graph, GraphNode *nodes, size_t *count);
+  Result (*graphNodeGetType)(GraphNode node, int *type);
+  Result (*graphMemsetNodeGetParams)(GraphNode node, FillNode *fill);
+  Result (*graphNodeGetDependencies)(GraphNode node, GraphNode *nodes, size_t *count);
+  Result (*graphNodeGetDependentNodes)(GraphNode node, GraphNode *nodes, size_t *count);
+  Result (*graphAddDependencies)(Graph graph, const GraphNode *from, const GraphNode *to, size_t count);
+  Result (*graphDestroyNode)(GraphNode node);
   Result (*graphInstantiateWithFlags)(GraphExec *exec, Graph graph, unsigned long long flags);
   Result (*graphLaunch)(GraphExec exec, Stream stream);
   Result (*graphExecDestroy)(GraphExec exec);

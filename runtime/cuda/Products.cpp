@@ -204,6 +204,7 @@ absl::StatusOr<size_t> Products::prepare(const Kernel &kernel, const std::vector
                      "): a product on the GPU takes F32 x F32 or BF16 x BF16 and gives F32 or BF16"));
   Prepared &prepared = products.emplace_back();
   prepared.workspace = workspace + (products.size() - 1) % kPlaces * kMostBytes;
+  prepared.counter = counters().second - kCounterBytes;
   size_t out = gemm.separate ? 3 : 2;
   prepared.left = operands[1], prepared.right = operands[0], prepared.out = operands[out];
   prepared.added = operands[2];
@@ -225,7 +226,7 @@ absl::Status Products::submit(const Prepared &prepared, std::string_view name) {
   int status = lt->product(handle, prepared.product, &kOne, pointer(prepared.left), prepared.a,
                            pointer(prepared.right), prepared.b, &prepared.beta, pointer(prepared.added),
                            prepared.c, pointer(prepared.out), prepared.c, &prepared.algorithm,
-                           pointer(prepared.workspace), prepared.workspaceBytes, gpu.stream);
+                           pointer(prepared.place()), prepared.workspaceBytes, gpu.stream);
   if (status == 0)
     return absl::OkStatus();
   return absl::InternalError(

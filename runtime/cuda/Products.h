@@ -50,7 +50,9 @@ class Products {
 public:
   static constexpr uint64_t kMostBytes = 32 << 20; // that one product may use
   static constexpr uint64_t kPlaces = 4;           // products in turn use: neighbours may run at once
-  static constexpr uint64_t kWorkspaceBytes = kPlaces * kMostBytes;
+  /// A product that asks for so little counts its tiles there, from 0: it has a place of its own, so
+  /// that one fill clears all before a graph.
+  static constexpr uint64_t kCounterBytes = 256;
   static constexpr double kLargeOperations = 4e9;
 
   explicit Products(Gpu &gpu) : gpu(gpu) {}
@@ -58,7 +60,11 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
-  /// `workspace`: kWorkspaceBytes of device memory. Errors: NotFound,
+  /// Device memory that `count` products work in.
+  static constexpr uint64_t workspaceBytes(uint64_t count) {
+    return kPlaces * kMostBytes + count * kCounterBytes;
+  }
+  /// `workspace`: workspaceBytes of device memory for all that will be prepared. Errors: NotFound,
   /// FailedPrecondition.
   absl::Status start(DevicePointer workspace);
   /// A product of `kernel.gemm` on operands in its order (runtime/Executable.h);
@@ -75,7 +81,13 @@ public:
   absl::Status launch(size_t number, std::string_view name);
   /// What product `number` writes besides its result; nothing: begin = end.
   std::pair<DevicePointer, DevicePointer> workspaceOf(size_t number) const {
-    return {products[number].workspace, products[number].workspace + products[number].workspaceBytes};
+    DevicePointer begin = products[number].place();
+    return {begin, begin + products[number].workspaceBytes};
+  }
+  /// The places of counters.
+  std::pair<DevicePointer, DevicePointer> counters() const {
+    DevicePointer begin = workspace + kPlaces * kMostBytes;
+    return {begin, begin + products.size() * kCounterBytes};
   }
 
 private:
@@ -84,13 +96,14 @@ private:
     LtLayout a = nullptr, b = nullptr, c = nullptr;
     LtAlgorithm algorithm{};
     size_t workspaceBytes = 0;
-    DevicePointer workspace = 0;
+    DevicePointer workspace = 0, counter = 0; // for much, for little
     DevicePointer left = 0, right = 0, added = 0, out = 0;
     float beta = 0;
     Gemm gemm;
     DevicePointer auxiliary = 0;
     const std::vector<LtHeuristic> *proposals = nullptr;
     const std::string *problem = nullptr; // their key
+    DevicePointer place() const { return workspaceBytes <= kCounterBytes ? counter : workspace; }
   };
   int describe(Prepared &prepared) const;
   int choose(Prepared &prepared);

@@ -29,27 +29,29 @@ Result Stub::enter(const char *symbol, bool allowedInCapture) {
   return sticky;
 }
 
-Result Stub::submit(StubWork work) {
+Result Stub::submit(StubWork work, const FillNode &fill) {
   if (capturing)
-    captured.add(std::move(work));
+    captured.add(std::move(work), fill);
   else
     queue.push_back(std::move(work));
   submitted += !capturing;
   return kSuccess;
 }
 
-void StubGraph::add(StubWork work) {
+void StubGraph::add(StubWork work, const FillNode &fill) {
   nodes.push_back(std::move(work));
+  fills.push_back(fill);
+  gone.push_back(false);
   waits.emplace_back();
   for (GraphNode node : last)
-    waits.back().push_back(reinterpret_cast<uintptr_t>(node) - 1);
+    waits.back().push_back(numberOf(node));
   last = {handleOf<GraphNode>(nodes.size())};
 }
 
 std::vector<size_t> StubGraph::order() const {
   std::vector<size_t> list;
-  std::vector<bool> done(nodes.size());
-  while (list.size() < nodes.size())
+  std::vector<bool> done = gone;
+  while (list.size() + static_cast<size_t>(std::count(gone.begin(), gone.end(), true)) < nodes.size())
     for (size_t i = nodes.size(); i-- > 0;)
       if (!done[i] && std::all_of(waits[i].begin(), waits[i].end(), [&](size_t j) { return done[j]; })) {
         done[i] = true;
@@ -78,6 +80,8 @@ bool Stub::owns(DevicePointer address, uint64_t bytes) const {
   --block;
   return address - block->first <= block->second && bytes <= block->second - (address - block->first);
 }
+
+size_t numberOf(GraphNode node) { return reinterpret_cast<uintptr_t>(node) - 1; }
 
 std::string hex(DevicePointer address) {
   std::ostringstream text;
@@ -248,13 +252,14 @@ Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, 
 }
 Result cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream) {
   WEFT_ENTER("cuMemsetD8Async");
-  return stub().submit([=] {
+  auto work = [=] {
     if (!stub().owns(to, bytes))
       return kIllegalAddress;
     stub().log += "fill " + std::to_string(bytes) + " with " + std::to_string(value) + hex(to) + "\n";
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return kSuccess;
-  });
+  };
+  return stub().submit(work, {to, 0, value, 1, bytes, 1});
 }
 
 Result cuStreamCreate(Stream *stream, unsigned) {
@@ -280,7 +285,8 @@ Result cuStreamBeginCapture_v2(Stream, int) {
 Result cuStreamEndCapture(Stream, Graph *graph) {
   stub().capturing = false;
   ++stub().live;
-  *graph = reinterpret_cast<Graph>(new StubGraph(std::move(stub().captured)));
+  stub().made = new StubGraph(std::move(stub().captured));
+  *graph = reinterpret_cast<Graph>(stub().made);
   return kSuccess;
 }
 Result cuStreamGetCaptureInfo_v2(Stream, int *status, uint64_t *number, Graph *graph, const GraphNode **waits,
@@ -295,6 +301,59 @@ Result cuStreamUpdateCaptureDependencies(Stream, GraphNode *waits, size_t count,
   if (flags != kSetCaptureDependencies)
     return kInvalidValue;
   stub().captured.last.assign(waits, waits + count);
+  return kSuccess;
+}
+Result cuGraphGetNodes(Graph graph, GraphNode *nodes, size_t *count) {
+  WEFT_ENTER("cuGraphGetNodes");
+  const StubGraph &g = *reinterpret_cast<StubGraph *>(graph);
+  size_t found = 0;
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    if (!g.gone[i] && ++found && nodes)
+      nodes[found - 1] = handleOf<GraphNode>(i + 1);
+  *count = found;
+  return kSuccess;
+}
+Result cuGraphNodeGetType(GraphNode node, int *type) {
+  *type = stub().made->fills[numberOf(node)].width ? kFillNode : 0;
+  return kSuccess;
+}
+Result cuGraphMemsetNodeGetParams(GraphNode node, FillNode *fill) {
+  *fill = stub().made->fills[numberOf(node)];
+  return kSuccess;
+}
+Result cuGraphNodeGetDependencies(GraphNode node, GraphNode *nodes, size_t *count) {
+  const std::vector<size_t> &waits = stub().made->waits[numberOf(node)];
+  for (size_t i = 0; nodes && i < waits.size(); ++i)
+    nodes[i] = handleOf<GraphNode>(waits[i] + 1);
+  *count = waits.size();
+  return kSuccess;
+}
+Result cuGraphNodeGetDependentNodes(GraphNode node, GraphNode *nodes, size_t *count) {
+  const StubGraph &g = *stub().made;
+  size_t found = 0;
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    if (!g.gone[i] && std::count(g.waits[i].begin(), g.waits[i].end(), numberOf(node)) && ++found && nodes)
+      nodes[found - 1] = handleOf<GraphNode>(i + 1);
+  *count = found;
+  return kSuccess;
+}
+Result cuGraphAddDependencies(Graph graph, const GraphNode *from, const GraphNode *to, size_t count) {
+  WEFT_ENTER("cuGraphAddDependencies");
+  StubGraph &g = *reinterpret_cast<StubGraph *>(graph);
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<size_t> &waits = g.waits[numberOf(to[i])];
+    if (std::count(waits.begin(), waits.end(), numberOf(from[i])))
+      return kInvalidValue;
+    waits.push_back(numberOf(from[i]));
+  }
+  return kSuccess;
+}
+Result cuGraphDestroyNode(GraphNode node) {
+  WEFT_ENTER("cuGraphDestroyNode");
+  StubGraph &g = *stub().made;
+  g.gone[numberOf(node)] = true;
+  for (std::vector<size_t> &waits : g.waits)
+    waits.erase(std::remove(waits.begin(), waits.end(), numberOf(node)), waits.end());
   return kSuccess;
 }
 Result cuGraphInstantiateWithFlags(GraphExec *exec, Graph graph, unsigned long long) {

@@ -28,9 +28,11 @@ using StubWork = std::function<Result()>;
 struct StubGraph {
   std::vector<StubWork> nodes;
   std::vector<std::vector<size_t>> waits;
+  std::vector<FillNode> fills; // width 0: the node is none
+  std::vector<bool> gone;      // destroyed
   std::vector<GraphNode> last; // while it is captured: what the next node waits for
 
-  void add(StubWork work);
+  void add(StubWork work, const FillNode &fill);
   /// The latest node that may run, again and again: a wait that is missing shows.
   std::vector<size_t> order() const;
 };
@@ -45,6 +47,7 @@ struct Stub {
   std::map<uintptr_t, size_t> blocks, pinned;
   std::vector<StubWork> queue;
   StubGraph captured;
+  StubGraph *made = nullptr;              // the latest graph: what its nodes belong to
   uint64_t submitted = 0, done = 0;       // items ever put on the stream; that ran
   std::map<uintptr_t, uint64_t> recorded; // of an event: items before it
   uintptr_t events = 0;                   // ever made
@@ -56,7 +59,7 @@ struct Stub {
 
   /// Counts a call; what it must return before it does anything.
   Result enter(const char *symbol, bool allowedInCapture = true);
-  Result submit(StubWork work);
+  Result submit(StubWork work, const FillNode &fill = {});
   Result drain();
   /// Runs what was put on the stream before item `end`.
   Result drainUntil(uint64_t end);
@@ -80,6 +83,9 @@ struct Call {
   return call.result
 
 template <typename T> T handleOf(uintptr_t number) { return reinterpret_cast<T>(number); }
+
+/// Of a node in its graph's lists.
+size_t numberOf(GraphNode node);
 
 /// ` 0x1f00`, for the log.
 std::string hex(DevicePointer address);

@@ -181,6 +181,10 @@ TEST_F(CudaStub, SurvivesEachFailure) {
                              "cublasLtMatmul",
                              "cuStreamSynchronize",
                              "cuStreamBeginCapture_v2",
+                             "cuStreamGetCaptureInfo_v2",
+                             "cuGraphGetNodes",
+                             "cuGraphDestroyNode",
+                             "cuGraphAddDependencies",
                              "cuGraphInstantiateWithFlags",
                              "cuGraphLaunch",
                              "cuEventCreate"})

@@ -178,6 +178,55 @@ TEST_F(CudaStub, PassesAddressesMapsAndScratch) {
 
 TEST_F(CudaStub, MultipliesRowMajorMatrices) { checkProducts({}); }
 
+// w of 2 x 2 ones; a = w w, b = w w, c = a b: products that count tiles. Catches counters that two
+// products share, a graph that clears them once only or not at all, or each before its product, and an edge
+// that went with a fill (the stub runs the latest node that may run).
+TEST_F(CudaStub, AGraphClearsAllCountersAtOnce) {
+  Executable executable;
+  executable.model = "products", executable.target = "sm_90a";
+  executable.stateBytes = 256, executable.arenaBytes = 1024;
+  executable.states = {stateEntry("w", ElementType::F32, {4}, 0)};
+  executable.kernels = {ownKernel(Kernel::Kind::Gemm)};
+  Gemm &gemm = executable.kernels[0].gemm;
+  gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = 2;
+  gemm.typeA = gemm.typeB = gemm.typeC = ElementType::F32;
+  auto in = [](Space space, uint64_t offset, bool written) {
+    Operand operand{space, offset, 16, 0};
+    operand.written = written;
+    return operand;
+  };
+  Operand w = in(Space::State, 0, false);
+  executable.programs = {
+      {"go",
+       {},
+       {{"c", ElementType::F32, {4}}},
+       {{0, 1, {w, w, in(Space::Arena, 0, true)}},
+        {0, 1, {w, w, in(Space::Arena, 256, true)}},
+        {0, 1, {in(Space::Arena, 0, false), in(Space::Arena, 256, false), in(Space::Result, 0, true)}}}}};
+  using Branches = CudaOptions::Branches;
+  for (Branches branches : {Branches::None, Branches::All}) {
+    stub.reset();
+    CudaOptions options;
+    options.branches = branches;
+    std::unique_ptr<Machine> machine = loadCuda(executable, options);
+    ASSERT_NE(machine, nullptr);
+    ASSERT_TRUE(machine->writeState("w", tensorOf<float>(ElementType::F32, {4}, {1, 1, 1, 1})).ok());
+    for (int run = 0; run < 4; ++run) {
+      std::vector<Tensor> results{Tensor(ElementType::F32, {4})};
+      absl::Status status = machine->run("go", {}, results);
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(results[0].as<float>()[3], 8); // each of a and b is 2; 2 x 2 x 2
+    }
+    std::string log = stub.log();
+    auto lines = [&](const char *text) {
+      std::regex pattern(text);
+      return std::distance(std::sregex_iterator(log.begin(), log.end(), pattern), std::sregex_iterator());
+    };
+    EXPECT_EQ(lines("counter\n"), 3);              // those of the first run, which is no graph
+    EXPECT_EQ(lines("fill 768 with 0"), 3) << log; // one for each launch of the graph
+  }
+}
+
 TEST_F(CudaStub, NamesDevicesThatAreNotThere) {
   CudaOptions options;
   options.device = 1;
