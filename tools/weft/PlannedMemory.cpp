@@ -21,7 +21,7 @@ PlannedMemory weft::plannedMemory(ModuleOp module, bool gpu) {
     memory.ports = std::max(memory.ports, ports);
     memory.arena = std::max(memory.arena, static_cast<uint64_t>(op.getArena().value_or(0)));
   }
-  memory.workspace = gpu ? rt::cuda::Products::workspaceBytes(0) : 0;
+  memory.workspace = gpu ? rt::cuda::Products::kWorkspaceBytes : 0;
   return memory;
 }
 
