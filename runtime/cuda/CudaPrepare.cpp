@@ -145,12 +145,9 @@ void CudaMachine::placeEarly(Prepared &prepared) const {
 }
 
 uint64_t CudaMachine::workspaceBytes() const {
-  uint64_t count = 0;
-  for (const Program &program : exe.programs)
-    count += static_cast<uint64_t>(
-        std::count_if(program.calls.begin(), program.calls.end(),
-                      [&](const Call &call) { return exe.kernels[call.kernel].kind == Kernel::Kind::Gemm; }));
-  return count ? Products::workspaceBytes(count + 1) : 0; // one more measures what a product can reach
+  bool products = std::any_of(exe.kernels.begin(), exe.kernels.end(),
+                              [](const Kernel &kernel) { return kernel.kind == Kernel::Kind::Gemm; });
+  return products ? Products::kWorkspaceBytes : 0;
 }
 
 /// Blocks that `call` starts.

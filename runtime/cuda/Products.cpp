@@ -204,7 +204,7 @@ absl::StatusOr<size_t> Products::prepare(const Kernel &kernel, const std::vector
                      "): a product on the GPU takes F32 x F32 or BF16 x BF16 and gives F32 or BF16"));
   Prepared &prepared = products.emplace_back();
   prepared.workspace = workspace + (products.size() - 1) % kPlaces * kMostBytes;
-  prepared.counter = counters().second - kCounterBytes;
+  prepared.counter = products.size() <= kCounters ? counters().second - kCounterBytes : 0;
   size_t out = gemm.separate ? 3 : 2;
   prepared.left = operands[1], prepared.right = operands[0], prepared.out = operands[out];
   prepared.added = operands[2];

@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/Gpu.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -50,9 +51,10 @@ class Products {
 public:
   static constexpr uint64_t kMostBytes = 32 << 20; // that one product may use
   static constexpr uint64_t kPlaces = 4;           // products in turn use: neighbours may run at once
-  /// A product that asks for so little counts its tiles there, from 0: it has a place of its own, so
-  /// that one fill clears all before a graph.
-  static constexpr uint64_t kCounterBytes = 256;
+  /// A product that asks for no more counts its tiles there, from 0: it has a place of its own (the
+  /// first kCounters have), so that one fill clears all before a graph.
+  static constexpr uint64_t kCounterBytes = 64, kCounters = 16384;
+  static constexpr uint64_t kWorkspaceBytes = kPlaces * kMostBytes + kCounters * kCounterBytes;
   static constexpr double kLargeOperations = 4e9;
 
   explicit Products(Gpu &gpu) : gpu(gpu) {}
@@ -60,11 +62,7 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
-  /// Device memory that `count` products work in.
-  static constexpr uint64_t workspaceBytes(uint64_t count) {
-    return kPlaces * kMostBytes + count * kCounterBytes;
-  }
-  /// `workspace`: workspaceBytes of device memory for all that will be prepared. Errors: NotFound,
+  /// `workspace`: kWorkspaceBytes of device memory. Errors: NotFound,
   /// FailedPrecondition.
   absl::Status start(DevicePointer workspace);
   /// A product of `kernel.gemm` on operands in its order (runtime/Executable.h);
@@ -84,10 +82,10 @@ public:
     DevicePointer begin = products[number].place();
     return {begin, begin + products[number].workspaceBytes};
   }
-  /// The places of counters.
+  /// The places of the counters of all that is prepared.
   std::pair<DevicePointer, DevicePointer> counters() const {
     DevicePointer begin = workspace + kPlaces * kMostBytes;
-    return {begin, begin + products.size() * kCounterBytes};
+    return {begin, begin + std::min<uint64_t>(products.size(), kCounters) * kCounterBytes};
   }
 
 private:
@@ -96,14 +94,14 @@ private:
     LtLayout a = nullptr, b = nullptr, c = nullptr;
     LtAlgorithm algorithm{};
     size_t workspaceBytes = 0;
-    DevicePointer workspace = 0, counter = 0; // for much, for little
+    DevicePointer workspace = 0, counter = 0; // for much; for little, if there is one
     DevicePointer left = 0, right = 0, added = 0, out = 0;
     float beta = 0;
     Gemm gemm;
     DevicePointer auxiliary = 0;
     const std::vector<LtHeuristic> *proposals = nullptr;
     const std::string *problem = nullptr; // their key
-    DevicePointer place() const { return workspaceBytes <= kCounterBytes ? counter : workspace; }
+    DevicePointer place() const { return counter && workspaceBytes <= kCounterBytes ? counter : workspace; }
   };
   int describe(Prepared &prepared) const;
   int choose(Prepared &prepared);

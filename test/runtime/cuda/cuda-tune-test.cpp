@@ -29,7 +29,7 @@ Tuned tuned(const StubCalls &stub, uint64_t room, double operations, Gemm::Epilo
   EXPECT_TRUE(gpu.ok()) << gpu.status();
   Products products(**gpu);
   auto get = [&](uint64_t bytes, const char *name) { return *(*gpu)->allocate(bytes, name, false); };
-  EXPECT_TRUE(products.start(get(Products::workspaceBytes(1), "workspace")).ok());
+  EXPECT_TRUE(products.start(get(Products::kWorkspaceBytes, "workspace")).ok());
   Kernel kernel;
   kernel.name = "p", kernel.kind = Kernel::Kind::Gemm;
   Gemm &gemm = kernel.gemm;
