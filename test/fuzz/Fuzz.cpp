@@ -207,12 +207,18 @@ int fuzz(const Target &target, const Options &options) {
   };
   std::vector<std::string> corpus = target.seeds();
   std::set<std::string> outcomes;
-  for (const std::string &seed : corpus)
-    outcomes.insert(run(seed));
-  require(outcomes.size() == 1 && *outcomes.begin() == "ok", "a seed is refused");
-  for (std::string &file : filesOf(options.corpus)) {
-    outcomes.insert(run(file));
-    corpus.push_back(std::move(file));
+  for (const std::string &seed : corpus) {
+    const std::string outcome = run(seed);
+    require(outcome == "ok", ("a seed is refused: " + outcome + "\n" + seed).c_str());
+  }
+  outcomes.insert("ok");
+  std::vector<std::string> others = filesOf(options.corpus);
+  if (target.others)
+    for (std::string &other : target.others())
+      others.push_back(std::move(other));
+  for (std::string &other : others) {
+    outcomes.insert(run(other));
+    corpus.push_back(std::move(other));
   }
   Mutator mutator(target, options.seed);
   const auto start = std::chrono::steady_clock::now();

@@ -23,10 +23,11 @@ namespace weft::fuzz {
 
 struct Target {
   const char *name;
-  std::vector<std::string> (*seeds)();          // valid inputs to start from
-  std::vector<std::string> words;               // pieces worth inserting
-  std::string (*run)(const std::string &input); // the outcome
-  std::string (*covered)() = nullptr;           // which error branches were reached; printed at the end
+  std::vector<std::string> (*seeds)();            // valid inputs to start from
+  std::vector<std::string> words;                 // pieces worth inserting
+  std::string (*run)(const std::string &input);   // the outcome
+  std::string (*covered)() = nullptr;             // which error branches were reached; printed at the end
+  std::vector<std::string> (*others)() = nullptr; // inputs to start from that need not be valid
 };
 
 /// Every target of this program.

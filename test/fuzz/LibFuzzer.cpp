@@ -20,7 +20,10 @@ const Target *chosen = nullptr;
 
 /// The targets' seeds as files `seed-N` of `folder`.
 void writeSeeds(const std::string &folder) {
-  const std::vector<std::string> seeds = chosen->seeds();
+  std::vector<std::string> seeds = chosen->seeds();
+  if (chosen->others)
+    for (std::string &other : chosen->others())
+      seeds.push_back(std::move(other));
   for (size_t i = 0; i < seeds.size(); ++i)
     std::ofstream(folder + "/seed-" + std::to_string(i), std::ios::binary) << seeds[i];
 }

@@ -1,13 +1,6 @@
 // Every reader of a file that a user may have got from somewhere.
 #include "test/fuzz/Targets.h"
 
-#include "frontend/Checker.h"
-#include "frontend/Explain.h"
-#include "frontend/Format.h"
-#include "frontend/Parser.h"
-#include "frontend/Plan.h"
-#include "frontend/Recipe.h"
-#include "frontend/Weights.h"
 #include "runtime/control/Ranking.h"
 #include "runtime/control/WindowsFile.h"
 #include "runtime/core/Checksum.h"
@@ -20,125 +13,9 @@
 
 #include <cstring>
 #include <filesystem>
-#include <set>
 
 namespace weft::fuzz {
 namespace {
-
-//===----------------------------------------------------------------------===//
-// The language
-//===----------------------------------------------------------------------===//
-
-std::set<lang::Code> reached;
-
-/// `error codes: 97 of 113; never: W0005 ...`; command lines and files are no texts.
-std::string codesReached() {
-  size_t all = 0;
-  std::string never;
-  for (const std::string &name : lang::explainedCodes()) {
-    const std::optional<lang::Code> code = lang::codeNamed(name);
-    if (!code)
-      continue;
-    ++all;
-    if (!reached.count(*code))
-      never += " " + name;
-  }
-  return "error codes: " + std::to_string(reached.size()) + " of " + std::to_string(all) + "; never:" + never;
-}
-
-/// Codes of the errors, in order of places.
-std::string codesOf(const lang::Diagnostics &diagnostics, const lang::SourceFiles &sources) {
-  std::string codes;
-  for (const lang::Diagnostic &entry : diagnostics.sorted())
-    reached.insert(entry.code);
-  const std::string text = diagnostics.render(sources);
-  for (size_t at = 0; (at = text.find("error[W", at)) != std::string::npos && codes.size() < 40; ++at)
-    codes += text.substr(at + 6, 5);
-  return codes;
-}
-
-void checkAll(const lang::ast::File &file, const lang::SourceFiles &sources, lang::Diagnostics &diagnostics) {
-  for (const lang::ast::Model &tree : file.models) {
-    std::optional<lang::Model> model = lang::checkModel(file, sources, tree.name.text, {}, diagnostics);
-    if (!model)
-      continue;
-    for (const lang::ast::Plan &plan : file.plans)
-      if (plan.model.text == model->name)
-        lang::checkPlan(file, sources, plan.name.text, *model, diagnostics);
-    for (const lang::ast::Train &train : file.trains)
-      if (train.model.text == model->name)
-        lang::checkRecipe(file, sources, train.name.text, *model, diagnostics);
-    for (const lang::ast::Weights &table : file.weights)
-      if (table.model.text == model->name)
-        lang::checkWeights(file, sources, table.name.text, *model, diagnostics);
-  }
-}
-
-std::string language(const std::string &input) {
-  lang::SourceFiles sources;
-  lang::Diagnostics diagnostics;
-  // `use` would read files of the machine: its word is broken.
-  std::string text = input;
-  for (size_t at = 0; (at = text.find("use", at)) != std::string::npos; at += 3)
-    text[at] = 'U';
-  const lang::ast::File file = lang::parseText("input.weft", text, sources, diagnostics);
-  const bool parsed = !diagnostics.hasErrors();
-  // As an editor does: what could be parsed is checked, whatever could not.
-  lang::Diagnostics rest;
-  checkAll(file, sources, parsed ? diagnostics : rest);
-  // The one form is a fixed point, and as right as the text was.
-  if (absl::StatusOr<std::string> once = lang::formatText("input.weft", text); once.ok()) {
-    absl::StatusOr<std::string> twice = lang::formatText("input.weft", *once);
-    require(twice.ok() && *twice == *once, "fmt of fmt differs");
-    lang::Diagnostics after;
-    lang::parseText("input.weft", *once, sources, after);
-    require(after.hasErrors() == !parsed, "fmt changes what the text means");
-  }
-  if (!diagnostics.hasErrors())
-    return "ok";
-  return codesOf(diagnostics, sources) + " " + codesOf(rest, sources);
-}
-
-constexpr const char *kStatementsForNano = R"(
-plan chosen for nano {
-  windows adaptive [16, 32, full] on block[0].attn { every = 5 steps, start = 32, hierarchy = [2], ramp = 10..20 }
-  windows random [16, full] on block[1].attn.heads[0] { share = [0.5, 0.5], redraw = yes, seed = 3 }
-  windows [8] on block[1].attn.heads[1] from step 20
-}
-plan frozen for nano {
-  freeze 50% of block[..].attn.heads[..] at 25% of steps { by = forward_kl, order = highest, pattern = sharp, calibrate = 16 rows }
-}
-plan pruned for nano { prune 1 of block[0].attn.heads[..] at step 10 { by = gate_taylor, scope = layer } }
-plan dropped for nano { drop block[0..1].ffn }
-train other for nano {
-  data = "builtin:austen", batch = 4 x 64 in 2, tokens = 100000, eval = every 10 steps on 8 rows
-  optimizer = muon(lr = 0.02) on kernels, adamw(lr = 1e-3) on rest
-  schedule = wsd(warmup = 2%, decay = 20%, floor = 0%)
-  save = every 50 steps keep 3, watch = norm(all), precision = fp32
-}
-weights flat for nano {
-  sizes "config.json" { vocab = n_vocab, dim = width or hidden_size, hidden = inner or default }
-  expect activation "gelu", scaling absent, eps 1e-6 or absent
-  prefix "model." or ""
-  embed              <-> "embed.weight"             [vocab, dim]
-  final_gain         <-> "norm.weight"              [dim]
-  block[i].attn.gain <-> "h.{i}.norm1.weight"       [dim]
-  block[i].attn.(wq, wk, wv) <-> "h.{i}.qkv.weight" [(3, heads, head), dim]
-  block[i].attn.wo   <-> "h.{i}.out.weight"         [dim, (heads, head)]
-  block[i].ffn.gain  <-> "h.{i}.norm2.weight"       [dim]
-  block[i].ffn.up    <-> "h.{i}.up.weight"          [hidden, dim]
-  block[i].ffn.down  <-> "h.{i}.down.weight"        [dim, hidden]
-  tied embed         ==  "head.weight"              [vocab, dim]
-  ignore "h.{i}.mask"
-}
-)";
-
-std::vector<std::string> languageSeeds() {
-  std::vector<std::string> seeds = {sourceFile("models/nano.weft") + kStatementsForNano};
-  for (const char *name : {"nano", "tiny", "gpt2", "san", "qwen3"})
-    seeds.push_back(sourceFile(std::string("models/") + name + ".weft"));
-  return seeds;
-}
 
 //===----------------------------------------------------------------------===//
 // Tensors, executables' JSON, checkpoints
@@ -358,43 +235,8 @@ std::vector<std::string> runLogSeeds() {
 const std::vector<Target> &targets() {
   const std::vector<std::string> jsonWords = {"{",  "}",    "[",    "]",     ",",       ":",
                                               "\"", "null", "true", "1e999", "\\ud800", "\"a\":"};
-  static const std::vector<std::string> languageWords = {"model m(a = 1) { ",
-                                                         "layer block[",
-                                                         "branch ",
-                                                         "param w : [",
-                                                         "] init ",
-                                                         "if ",
-                                                         "else ",
-                                                         "let ",
-                                                         "def f(x) = ",
-                                                         "attend(",
-                                                         "loss = ",
-                                                         "output y = ",
-                                                         " @ ",
-                                                         "**",
-                                                         "(",
-                                                         ")",
-                                                         "[",
-                                                         "]",
-                                                         "{",
-                                                         "}",
-                                                         "<->",
-                                                         "..",
-                                                         "%",
-                                                         "\"",
-                                                         "#",
-                                                         "\r\n",
-                                                         "plan p for nano { ",
-                                                         "train t for nano { ",
-                                                         "weights w for nano { ",
-                                                         "freeze 25% of ",
-                                                         "windows ",
-                                                         "drop ",
-                                                         "expect a \"b\" or absent",
-                                                         "\xef\xbb\xbf",
-                                                         "\xc3\xbc"};
   static const std::vector<Target> all = {
-      {"language", languageSeeds, languageWords, language, codesReached},
+      {"language", languageSeeds, languageWords(), language, codesReached, languageOthers},
       {"safetensors",
        safetensorsSeeds,
        {"\"shape\":[", "\"data_offsets\":[", "\"dtype\":\"F32\"", "__metadata__", "[0,0]",
@@ -421,7 +263,7 @@ const std::vector<Target> &targets() {
        {"Content-Length: ", "\r\n\r\n", "\"id\":", "\"method\":\"textDocument/", "\"params\":{",
         "\"line\":-1", "\"character\":4294967296", "\"text\":\"", "$/cancelRequest", "null"},
        lspStream},
-      {"lsp-text", languageSeeds, languageWords, lspText},
+      {"lsp-text", modelTexts, languageWords(), lspText, nullptr, languageOthers},
   };
   return all;
 }

@@ -5,6 +5,13 @@
 
 namespace weft::fuzz {
 
+std::string language(const std::string &input);
+std::string codesReached();
+std::vector<std::string> languageSeeds();
+std::vector<std::string> languageOthers();
+std::vector<std::string> modelTexts(); // the shipped models, and one with plans, recipes and a table
+const std::vector<std::string> &languageWords();
+
 std::string lspStream(const std::string &input);
 std::vector<std::string> lspStreamSeeds();
 std::string lspText(const std::string &input);
