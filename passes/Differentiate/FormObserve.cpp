@@ -3,7 +3,8 @@
 // @observe is @micro after differentiation, where each attend whose windows are
 // read from state gives its rows' entropies too, and statistics of its heads are
 // added to the state. Nothing that @micro computes changes: its gradients are
-// equal bit for bit.
+// equal bit for bit. Statistics are complete at the end of the forward pass, so that
+// windows can be decided beside the backward pass.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Differentiate/Passes.h"
@@ -96,7 +97,6 @@ struct FormObserve : impl::FormObserveBase<FormObserve> {
     if (!site.heads.empty())
       found = PutOp::create(builder, loc, type, found, builder.getArrayAttr({whole}), own,
                             builder.getDenseI64ArrayAttr(site.heads));
-    builder.setInsertionPoint(bodyOf(observe).getTerminator());
     Value before = GetOp::create(builder, loc, type, name);
     SetOp::create(builder, loc, name, binary(builder, loc, BinaryFn::Add, before, found));
   }

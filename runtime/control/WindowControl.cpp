@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -203,8 +204,15 @@ absl::Status WindowControl::startReading(Machine &machine, const Layer &layer) {
   absl::StatusOr<uint64_t> number =
       machine.startRead("control/statistics/" + settings.sites[layer.site].path, sums[layer.site]);
   if (number.ok())
-    coming = *number;
+    coming.push_back(*number);
   return number.status();
+}
+
+absl::Status WindowControl::endReading(Machine &machine) {
+  for (uint64_t number : std::exchange(coming, {}))
+    if (absl::Status status = machine.wait(number); !status.ok())
+      return status;
+  return absl::OkStatus();
 }
 
 /// From statistics that have come.
@@ -238,7 +246,7 @@ absl::Status WindowControl::rehearsed(Machine &machine, int64_t number, int64_t 
   Layer &layer = controlled[dueLayers(number - 1, true)[static_cast<size_t>(index)]];
   if (absl::Status status = startReading(machine, layer); !status.ok())
     return status;
-  if (absl::Status status = machine.wait(coming); !status.ok())
+  if (absl::Status status = endReading(machine); !status.ok())
     return status;
   std::vector<std::optional<Feature>> features = featuresOf(layer);
   for (size_t i = 0; i < features.size(); ++i)

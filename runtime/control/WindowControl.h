@@ -73,6 +73,7 @@ private:
                                    int64_t step) const;
   std::vector<size_t> dueLayers(int64_t step) const;
   absl::Status startReading(Machine &machine, const Layer &layer);
+  absl::Status endReading(Machine &machine);
   std::vector<std::optional<Feature>> featuresOf(const Layer &layer) const;
   bool decide(Layer &layer, const std::vector<std::optional<Feature>> &features, int64_t step);
   absl::Status writeWindows(Machine &machine);
@@ -89,7 +90,7 @@ private:
   std::vector<std::vector<int64_t>> inForce; // by site and head: of the next step
   std::vector<std::vector<int64_t>> written; // what the machine holds, by site
   std::map<size_t, Tensor> sums;             // statistics by site, as they were read or are being read
-  uint64_t coming = 0;                       // number of the last of these reads
+  std::vector<uint64_t> coming;              // numbers of the latter
   int64_t lookedAt = 0;                      // step that they are of
   double ratio = 0, ratioSum = 0;            // ACR of the last step; sum since the last line
   int64_t ratioSteps = 0;

@@ -21,7 +21,7 @@ absl::StatusOr<uint64_t> CudaMachine::claim(uint64_t bytes) {
   uint64_t begin = nextByte + bytes <= ringBytes ? nextByte : 0, end = begin + bytes;
   auto inTheWay = [&](const Flight &flight) { return flight.begin < end && begin < flight.end; };
   while (flights.size() == kFlights || std::any_of(flights.begin(), flights.end(), inTheWay))
-    if (absl::Status status = wait(flights.front().number); !status.ok())
+    if (absl::Status status = landUntil(flights.front().number); !status.ok())
       return status;
   nextByte = (end + kAlignment - 1) / kAlignment * kAlignment;
   return begin;
@@ -36,24 +36,52 @@ absl::Status CudaMachine::submit(Prepared &prepared, uint64_t begin) {
             driver.memcpyHtoDAsync(ports, pinned + begin, prepared.inputBytes, gpu->stream), "inputs");
         !status.ok())
       return status;
-  if (options.graphs && prepared.warm && !prepared.graph)
+  if (options.graphs && prepared.warm && !prepared.graphs[0])
     if (absl::Status status = capture(prepared); !status.ok())
       return status;
-  bool replay = options.graphs && prepared.graph;
   driver.eventRecord(prepared.around[0], gpu->stream);
-  if (absl::Status status = replay ? gpu->checked(driver.graphLaunch(prepared.graph, gpu->stream),
-                                                  absl::StrCat("program ", prepared.program->name))
-                                   : enqueue(prepared);
-      !status.ok())
+  if (absl::Status status = runCalls(prepared, begin); !status.ok())
     return status;
   driver.eventRecord(prepared.around[1], gpu->stream);
-  gpu->counters.graphLaunches += replay;
   prepared.warm = true;
   if (!resultBytes)
     return absl::OkStatus();
   return gpu->checked(driver.memcpyDtoHAsync(pinned + begin + prepared.inputBytes,
                                              ports + prepared.inputBytes, resultBytes, gpu->stream),
                       "results");
+}
+
+/// The calls, as graphs when there are some, and between them what comes early.
+absl::Status CudaMachine::runCalls(Prepared &prepared, uint64_t begin) {
+  for (size_t part = 0; part < prepared.graphs.size(); ++part) {
+    if (const auto [from, to] = stepsOf(prepared, part); part > 0 && from == to)
+      break;
+    const bool replay = options.graphs && prepared.graphs[part];
+    if (absl::Status status = replay
+                                  ? gpu->checked(gpu->driver.graphLaunch(prepared.graphs[part], gpu->stream),
+                                                 absl::StrCat("program ", prepared.program->name))
+                                  : enqueue(prepared, part);
+        !status.ok())
+      return status;
+    gpu->counters.graphLaunches += replay;
+    if (part == 0 && prepared.earlyBehind)
+      if (absl::Status status = bringEarly(prepared, begin); !status.ok())
+        return status;
+  }
+  return absl::OkStatus();
+}
+
+/// The event is that of the flight that takes off next.
+absl::Status CudaMachine::bringEarly(const Prepared &prepared, uint64_t begin) {
+  for (const Early &early : prepared.early)
+    if (absl::Status status =
+            gpu->checked(gpu->driver.memcpyDtoHAsync(pinned + begin + early.place, state + early.state,
+                                                     early.bytes, gpu->stream),
+                         "what comes early");
+        !status.ok())
+      return status;
+  return gpu->checked(gpu->driver.eventRecord(arrived[(startedRuns + 1) % kFlights], gpu->stream),
+                      "cuEventRecord");
 }
 
 /// Program `prepare`, where its state was written since it ran.
@@ -105,31 +133,58 @@ std::string CudaMachine::namesUnderWay() const {
   return absl::StrCat(names.size() == 1 ? "program " : "one of programs ", absl::StrJoin(names, ", "));
 }
 
+/// Tensors get what the flight brought.
+void CudaMachine::land(Flight &flight) {
+  if (flight.prepared)
+    flight.prepared->timed = true;
+  for (size_t i = 0; i < flight.results.size(); ++i)
+    if (auto &bytes = flight.results[i].bytes; !bytes.empty())
+      std::memcpy(bytes.data(), pinned + flight.begin + flight.prepared->results[i], bytes.size());
+  if (flight.read)
+    std::memcpy(flight.read->bytes.data(), pinned + flight.from, flight.read->bytes.size());
+  flight.read = nullptr;
+}
+
+/// An error while waiting: nothing is under way any more.
+absl::Status CudaMachine::lost(const absl::Status &status) {
+  flights.clear();
+  return options.synchronous
+             ? status
+             : absl::Status(status.code(), absl::StrCat(std::string(status.message()),
+                                                        "; WEFT_CUDA_SYNC=1 names the kernel"));
+}
+
 absl::Status CudaMachine::wait(uint64_t number) {
   if (flights.empty() || number < flights.front().number)
     return absl::OkStatus();
   if (absl::Status status = gpu->enter(); !status.ok())
     return status;
+  auto own =
+      std::find_if(flights.begin(), flights.end(), [&](const Flight &f) { return f.number == number; });
+  if (own != flights.end() && own->run) { // does not wait for those before it
+    if (!own->read)
+      return absl::OkStatus();
+    if (absl::Status status = gpu->reach(arrived[own->run % kFlights], namesUnderWay()); !status.ok())
+      return lost(status);
+    land(*own);
+    return absl::OkStatus();
+  }
+  return landUntil(number);
+}
+
+/// Waits for the flight of this number, which may be gone, and takes it and those before it off the list.
+absl::Status CudaMachine::landUntil(uint64_t number) {
   auto end = std::find_if(flights.begin(), flights.end(), [&](const Flight &f) { return f.number > number; });
   absl::Status status = end == flights.end()
                             ? gpu->wait(namesUnderWay())
                             : gpu->reach(landed[(end - 1)->number % kFlights], namesUnderWay());
-  if (!status.ok()) {
-    flights.clear();
-    return options.synchronous
-               ? status
-               : absl::Status(status.code(), absl::StrCat(std::string(status.message()),
-                                                          "; WEFT_CUDA_SYNC=1 names the kernel"));
-  }
-  for (auto flight = flights.begin(); flight != end; ++flight) {
-    if (flight->prepared)
-      flight->prepared->timed = true;
-    for (size_t i = 0; i < flight->results.size(); ++i)
-      if (auto &bytes = flight->results[i].bytes; !bytes.empty())
-        std::memcpy(bytes.data(), pinned + flight->begin + flight->prepared->results[i], bytes.size());
-    if (flight->read)
-      std::memcpy(flight->read->bytes.data(), pinned + flight->begin, flight->read->bytes.size());
-  }
+  if (!status.ok())
+    return lost(status);
+  // Early reads of runs that are done lie in bytes that the next run may get.
+  const uint64_t last = (end - 1)->number;
+  for (Flight &flight : flights)
+    if (flight.number <= last || (flight.run && flight.run <= last))
+      land(flight);
   flights.erase(flights.begin(), end);
   return absl::OkStatus();
 }
@@ -142,7 +197,7 @@ absl::StatusOr<uint64_t> CudaMachine::start(std::string_view name, std::span<con
   Prepared &prepared = **found;
   if (absl::Status status = gpu->enter(); !status.ok())
     return status;
-  absl::StatusOr<uint64_t> begin = claim(prepared.endBytes);
+  absl::StatusOr<uint64_t> begin = claim(prepared.pinnedBytes);
   if (!begin.ok())
     return begin.status();
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -152,7 +207,7 @@ absl::StatusOr<uint64_t> CudaMachine::start(std::string_view name, std::span<con
     return abandon(status);
   if (absl::Status status = submit(prepared, *begin); !status.ok())
     return abandon(status);
-  absl::StatusOr<uint64_t> number = takeOff(&prepared, *begin, prepared.endBytes, results);
+  absl::StatusOr<uint64_t> number = takeOff(&prepared, *begin, prepared.pinnedBytes, results);
   if (!number.ok())
     return abandon(number.status());
   if (!oneByOne())
@@ -170,6 +225,23 @@ absl::Status CudaMachine::run(std::string_view name, std::span<const Tensor> inp
   return number.ok() ? wait(*number) : number.status();
 }
 
+/// Lets `flight` read the entry from the bytes of a run that brings it early. False: there is no
+/// such run under way, or the entry was written behind it.
+bool CudaMachine::readsEarly(Flight &flight, const StateEntry &entry) const {
+  const uint64_t end = entry.offset + *denseBytes(entry.type, entry.shape);
+  for (auto run = flights.rbegin(); run != flights.rend() && run->wrote != &entry; ++run) {
+    if (!run->prepared)
+      continue;
+    for (const Early &early : run->prepared->early)
+      if (early.state <= entry.offset && end <= early.state + early.bytes) {
+        flight.run = run->number;
+        flight.from = run->begin + early.place + (entry.offset - early.state);
+        return true;
+      }
+  }
+  return false;
+}
+
 absl::StatusOr<uint64_t> CudaMachine::startRead(std::string_view name, Tensor &to) {
   absl::StatusOr<const StateEntry *> entry = stateOf(name);
   if (!entry.ok())
@@ -183,15 +255,18 @@ absl::StatusOr<uint64_t> CudaMachine::startRead(std::string_view name, Tensor &t
   if (!begin.ok())
     return begin.status();
   to = Tensor((*entry)->type, (*entry)->shape);
-  if (absl::Status status = gpu->checked(
-          gpu->driver.memcpyDtoHAsync(pinned + *begin, state + (*entry)->offset, bytes, gpu->stream),
-          absl::StrCat("reading state ", std::string(name)));
-      !status.ok())
-    return abandon(status);
+  Flight read;
+  read.read = &to, read.from = *begin;
+  if (!readsEarly(read, **entry))
+    if (absl::Status status = gpu->checked(
+            gpu->driver.memcpyDtoHAsync(pinned + *begin, state + (*entry)->offset, bytes, gpu->stream),
+            absl::StrCat("reading state ", std::string(name)));
+        !status.ok())
+      return abandon(status);
   absl::StatusOr<uint64_t> number = takeOff(nullptr, *begin, bytes, {});
   if (!number.ok())
     return abandon(number.status());
-  flights.back().read = &to;
+  flights.back().read = &to, flights.back().from = read.from, flights.back().run = read.run;
   return number;
 }
 
@@ -211,7 +286,10 @@ absl::Status CudaMachine::writeLater(const StateEntry &entry, const Tensor &valu
       !status.ok())
     return abandon(status);
   absl::StatusOr<uint64_t> number = takeOff(nullptr, *begin, bytes, {});
-  return number.ok() ? absl::OkStatus() : abandon(number.status());
+  if (!number.ok())
+    return abandon(number.status());
+  flights.back().wrote = &entry;
+  return absl::OkStatus();
 }
 
 } // namespace weft::rt::cuda

@@ -79,8 +79,8 @@ private:
     std::vector<Event> events;                // one before each step and one after all; with a profile
     std::array<Event, 2> around{};            // before and after all
     std::array<GraphExec, 2> graphs{};        // of calls up to `earlyBehind`, and of the rest
-    bool warm = false;  // has run once
-    bool timed = false; // and was waited for
+    bool warm = false;                        // has run once
+    bool timed = false;                       // and was waited for
   };
 
   /// What was put on the stream and may not be done: a run, or (null) a write of state, or
@@ -95,7 +95,7 @@ private:
     uint64_t run = 0;                  // of a read that ends early: the run that brings it
     const StateEntry *wrote = nullptr; // of a write
   };
-  static constexpr size_t kFlights = 512; // a control step of 100 layers reads and writes 300 entries
+  static constexpr size_t kFlights = 512;       // a control step of 100 layers reads and writes 300 entries
   static constexpr uint64_t kMovedLater = 4096; // bytes: rates, windows, statistics go with the stream
 
   CudaMachine(Executable executable, const CudaOptions &options, std::unique_ptr<Gpu> gpu);
@@ -142,6 +142,7 @@ private:
   absl::Status bringEarly(const Prepared &prepared, uint64_t begin);
   bool readsEarly(Flight &flight, const StateEntry &entry) const;
   void land(Flight &flight);
+  absl::Status landUntil(uint64_t number);
   absl::Status lost(const absl::Status &status);
   absl::Status refresh();
   bool isPreparedFrom(const StateEntry &entry) const;
@@ -162,7 +163,7 @@ private:
   uint64_t portBytes = 0, ringBytes = 0, scratchAll = 0;
   uint64_t freeAtStart = 0; // of the device, before anything was allocated or loaded
   std::deque<Flight> flights;
-  std::array<Event, kFlights> landed{}; // of flight n: landed[n % kFlights]
+  std::array<Event, kFlights> landed{};  // of flight n: landed[n % kFlights]
   std::array<Event, kFlights> arrived{}; // and of what it brings early
   uint64_t startedRuns = 0, nextByte = 0;
   Prepared *preparation = nullptr; // program `prepare`: what follows from state alone

@@ -46,7 +46,7 @@ public:
   /// After rehearsal `index` (from 0).
   virtual absl::Status rehearsed(Machine &machine, int64_t number, int64_t index) = 0;
   /// Behind the start of step `number`'s gradients and before its update: what `after` reads begins its
-  /// way to the host, which it ends while the update runs. May be left out.
+  /// way to the host, which it ends while the device works on the rest of the step. May be left out.
   virtual absl::Status look(Machine & /*machine*/, int64_t /*number*/) { return absl::OkStatus(); }
   /// After every step: decides if it was a control step, and writes the windows
   /// of the next. Gives a warning, or nothing.

@@ -71,6 +71,8 @@ void addWindows(rt::OrderedJson &result, const rt::WindowControl &control, const
   result["plain_seconds"] = median(steps.plain);
   result["control_seconds"] = median(steps.controlled);
   result["mean_seconds"] = sum / static_cast<double>(steps.seconds.size());
+  result["decided_seconds"] = median(steps.decided);
+  result["ahead_seconds"] = median(steps.ahead);
 }
 
 /// What was counted over `runs` runs.
@@ -187,6 +189,8 @@ absl::Status benchSteps(Bench &bench) {
       &before);
   if (absl::Status status = run.finish(); !status.ok() || !result.ok())
     return status.ok() ? result.status() : status;
+  for (const auto &[program, seconds] : run.deviceSeconds)
+    (*result)["device_seconds"][program] = median(seconds);
   std::string more;
   if (bench.windows) {
     addWindows(*result, *bench.windows, run);
@@ -196,9 +200,10 @@ absl::Status benchSteps(Bench &bench) {
                           bench.windows->acr(), bench.windows->pairs(), bench.windows->executedShare());
   }
   if (!run.controlled.empty())
-    more += llvm::formatv("control steps: {0:F1} ms, others {1:F1} ms, median of {2} and {3}\n",
+    more += llvm::formatv("control steps: {0:F1} ms, others {1:F1} ms, median of {2} and {3}; the next was "
+                          "begun {4:F1} ms before the end\n",
                           median(run.controlled) * 1e3, median(run.plain) * 1e3, run.controlled.size(),
-                          run.plain.size());
+                          run.plain.size(), median(run.ahead) * 1e3);
   return print(bench, *std::move(result), more);
 }
 

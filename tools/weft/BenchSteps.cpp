@@ -2,6 +2,7 @@
 #include "tools/weft/BenchSteps.h"
 
 #include "runtime/core/Philox.h"
+#include "runtime/cuda/Cuda.h"
 #include "runtime/train/Generate.h"
 
 #include "absl/strings/numbers.h"
@@ -16,6 +17,10 @@ using namespace weft;
 using Clock = std::chrono::steady_clock;
 
 namespace {
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 /// Where the document of each position began.
 void drawStarts(rt::Tensor &tensor, const DrawnDocuments &documents, const rt::Philox &philox) {
@@ -118,10 +123,20 @@ absl::Status BenchSteps::run() {
   const bool observes = chooses && control->observes(++number);
   const Clock::time_point start = Clock::now();
   absl::Status status = step(observes, number, goesOn(), observesNext());
-  const double took = std::chrono::duration<double>(Clock::now() - start).count();
+  const double took = secondsSince(start);
   (observes ? controlled : plain).push_back(took);
   seconds.push_back(took);
+  timeProgram("update");
+  // What was begun for the next step has no times yet.
+  const bool next = begun && observesNext();
+  if (observes != next || !begun)
+    timeProgram(observes ? "observe" : "micro");
   return status;
+}
+
+void BenchSteps::timeProgram(const std::string &program) {
+  if (std::optional<double> took = rt::cudaProgramSeconds(machine, program))
+    deviceSeconds[program].push_back(*took);
 }
 
 /// All micro-batches of a step; a control step watches the last.
@@ -142,11 +157,18 @@ absl::Status BenchSteps::step(bool observes, int64_t of, bool goesOn, bool obser
     status = control->look(machine, of);
   if (status.ok())
     status = update.start();
+  const Clock::time_point asked = Clock::now();
   if (status.ok() && chooses && of > 0)
     status = control->after(machine, of).status();
+  if (observes && of > 1)
+    decided.push_back(secondsSince(asked));
   if (status.ok() && goesOn && update.underWay()) {
     begun = true;
     status = begin(observesNext);
   }
-  return status.ok() ? update.wait() : status;
+  const Clock::time_point before = Clock::now();
+  status = status.ok() ? update.wait() : status;
+  if (observes && of > 1)
+    ahead.push_back(secondsSince(before));
+  return status;
 }

@@ -4,6 +4,7 @@
 #include "runtime/Machine.h"
 #include "runtime/control/WindowControl.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,11 @@ public:
   absl::Status finish() { return machine.wait(~uint64_t{0}); }
 
   std::vector<double> seconds, plain, controlled;
+  /// Of control steps: how long windows took to come and be decided, and how long before the
+  /// step's end the next one was begun.
+  std::vector<double> decided, ahead;
+  /// Of each program, where a GPU times it: between its own events, without the copies around it.
+  std::map<std::string, std::vector<double>> deviceSeconds;
 
 private:
   /// Of step `number`: whether the next is begun before its end, and is a control step.
@@ -73,6 +79,7 @@ private:
   bool observesNext() const { return chooses && control->observes(number + 1); }
   absl::Status begin(bool observes);
   absl::Status step(bool observes, int64_t of, bool goesOn, bool observesNext);
+  void timeProgram(const std::string &program);
 
   rt::WindowControl *control;
   const bool chooses;

@@ -1,8 +1,8 @@
 // RUN: weft-opt %s --form-programs="programs=micro,observe" --differentiate --form-observe | FileCheck %s
 
-// The attend whose windows are state is observed, the sums are added behind the sets
-// of gradients; the one with constants is not. Mutation caught: statistics in @micro too, rows
-// of padding counted, one attend of another observed, entropies of that one.
+// The attend whose windows are state is observed, its sums are added before the backward pass
+// begins; the one with constants is not. Mutation caught: statistics in @micro too, rows
+// of padding counted, one attend of another observed, entropies of that one, sums added at the end.
 
 !ids = tensor<2x4xi32, #weft.axes<batch, pos>>
 !act = tensor<2x4x6xf32, #weft.axes<batch, pos, dim>>
@@ -22,10 +22,11 @@
 // CHECK: %[[W:.*]] = weft.get @"control/windows/block.1.attn"
 // CHECK: %[[O:[^,]*]], %{{[^,]*}}, %[[E:[^,]*]] = weft.attend %{{.*}} windows %[[W]] documents %[[D]] {entropies, scale = 5.000000e-01 : f64}
 // CHECK-NEXT: %[[S:.*]] = weft.head_statistics %{{.*}}, %{{.*}}, %{{.*}}, %[[O]], %[[E]] windows %[[W]] documents %[[D]] targets %[[T]] :
+// CHECK-NEXT: %[[OLD:.*]] = weft.get @"control/statistics/block.1.attn"
+// CHECK-NEXT: %[[NEW:.*]] = weft.binary add %[[OLD]], %[[S]]
+// CHECK-NEXT: weft.set @"control/statistics/block.1.attn", %[[NEW]]
+// CHECK-NOT: head_statistics
 // CHECK: weft.set @"grad/wq"
-// CHECK: %[[OLD:.*]] = weft.get @"control/statistics/block.1.attn"
-// CHECK: %[[NEW:.*]] = weft.binary add %[[OLD]], %[[S]]
-// CHECK: weft.set @"control/statistics/block.1.attn", %[[NEW]]
 // CHECK-NOT: head_statistics
 
 weft.state parameter @embed <normal, 1.0 : f64> : !table

@@ -74,6 +74,13 @@ inline Tensor inputOf(float first) {
   return tensorOf<float>(ElementType::F32, {4}, {first, first + 1, first + 2, first + 3});
 }
 
+/// A run that was started, and its one result.
+struct Started {
+  std::vector<Tensor> results{Tensor(ElementType::F32, {4})};
+  uint64_t number = 0;
+  float first() const { return results[0].as<float>()[0]; }
+};
+
 /// Runs `step` and returns y's first number.
 inline absl::StatusOr<float> step(Machine &machine, float first) {
   Tensor x = inputOf(first);

@@ -2,16 +2,9 @@
 // its stream only when it is waited for.
 #include "runtime/cuda/StateCopy.h"
 #include "test/runtime/cuda/StubFixture.h"
-#include "test/runtime/train/TrainSetup.h"
 
 namespace weft::rt {
 namespace {
-
-struct Started {
-  std::vector<Tensor> results{Tensor(ElementType::F32, {4})};
-  uint64_t number = 0;
-  float first() const { return results[0].as<float>()[0]; }
-};
 
 void start(Machine &machine, float first, Started &run) {
   Tensor x = inputOf(first);
@@ -220,49 +213,6 @@ TEST_F(CudaStub, TimesProgramsAndKernels) {
   EXPECT_EQ(times[0].bytes, 12 * 32); // 16 read, 16 written
   EXPECT_EQ(times[1].kind, "rows");
   EXPECT_DOUBLE_EQ(times[1].share({4 / 0.002 * 2, 0}), 0.5); // 4 bytes in 2 ms, of twice that
-}
-
-/// Programs of a training step with the ports of a model's; nothing is learned.
-Executable trainable() {
-  Executable executable = small();
-  executable.states[1].role = StateEntry::Role::Cache;
-  executable.states.push_back(stateEntry("grad/w", ElementType::F32, {4}, 320));
-  executable.states.back().role = StateEntry::Role::Gradient;
-  executable.states[0].init = {InitRule::Kind::Constant, 2.5, 0};
-  Operand w{Space::State, 0, 4, 0}, n{Space::State, 256, 4, 0}, result{Space::Result, 0, 4, 0};
-  std::vector<Port> batch;
-  for (const char *name : {"tokens", "targets", "doc_start"})
-    batch.push_back({name, ElementType::I32, {2, 8}});
-  executable.programs = {
-      {"micro", batch, {{"loss_sum", ElementType::F32, {}}}, {{0, 1000, {n}}, {2, 1, {w, result}}}},
-      {"update",
-       {{"hyper.0", ElementType::F32, {3}}, {"inverse_count", ElementType::F32, {}}},
-       {{"grad_norm", ElementType::F32, {}}},
-       {{2, 1, {w, result}}}}};
-  return executable;
-}
-
-// The training loop itself: 20 steps more bring 20 late reads more, and not one wait
-// for all, not one allocation. Catches a wait that comes back into the loop.
-TEST_F(CudaStub, ATrainingStepWaitsForNothing) {
-  Scratch scratch;
-  std::vector<CudaCounters> counters;
-  for (int64_t steps : {10, 30}) {
-    std::unique_ptr<Machine> machine = loadCuda(trainable());
-    ASSERT_NE(machine, nullptr);
-    RunResult result = runTraining(*machine, smallRecipe(steps), scratch / std::to_string(steps));
-    ASSERT_TRUE(result.summary.ok()) << result.summary.status();
-    EXPECT_EQ(result.summary->step, steps);
-    counters.push_back(*cudaCounters(*machine));
-    EXPECT_EQ(counted(*machine), 2 * steps * 264); // each micro-batch once
-    for (const Json &line : logLines(scratch / std::to_string(steps), "train"))
-      EXPECT_EQ(line["grad_norm"], 2.5);
-  }
-  EXPECT_EQ(counters[1].synchronizations, counters[0].synchronizations);
-  EXPECT_EQ(counters[1].deviceAllocations, counters[0].deviceAllocations);
-  EXPECT_EQ(counters[1].pinnedAllocations, counters[0].pinnedAllocations);
-  EXPECT_EQ(counters[1].graphLaunches, counters[0].graphLaunches + 20 * 3);
-  EXPECT_EQ(counters[1].lateReads, counters[0].lateReads + 20);
 }
 
 } // namespace
