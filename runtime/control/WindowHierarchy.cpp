@@ -101,6 +101,13 @@ std::vector<int64_t> WindowSite::live() const {
   return result;
 }
 
+std::vector<int64_t> WindowSite::placesOfHeads() const {
+  std::vector<int64_t> result(static_cast<size_t>(heads));
+  for (const auto &[head, places] : firstPlaces)
+    result[static_cast<size_t>(head)] = places;
+  return result;
+}
+
 std::vector<LevelShape> levelShapes(const std::vector<int64_t> &hierarchy, int64_t units, bool capped) {
   const int64_t cap = capped ? std::min(units, std::max<int64_t>(2, units / 2)) : units;
   std::vector<LevelShape> shapes;

@@ -33,6 +33,11 @@ struct WindowSite {
   std::vector<int64_t> windows;            // by head: what the model itself says
   /// Heads that left the control, with their window for good (pruned: 0).
   std::map<int64_t, int64_t> left;
+  /// Of frozen heads that have some: first places of a document in sight behind the window.
+  std::map<int64_t, int64_t> firstPlaces = {};
+
+  /// Those of each head.
+  std::vector<int64_t> placesOfHeads() const;
 
   /// Heads still under control, in order.
   std::vector<int64_t> live() const;

@@ -5,22 +5,33 @@
 
 namespace weft::rt {
 
-double contextRatio(const std::vector<int64_t> &windows, int64_t positions) {
+static int64_t placesOf(const std::vector<int64_t> &firstPlaces, size_t head) {
+  return firstPlaces.empty() ? 0 : firstPlaces[head];
+}
+
+double contextRatio(const std::vector<int64_t> &windows, int64_t positions,
+                    const std::vector<int64_t> &firstPlaces) {
   double sum = 0;
-  for (int64_t window : windows)
-    sum += static_cast<double>(std::min(window, positions));
+  for (size_t head = 0; head < windows.size(); ++head)
+    sum += static_cast<double>(
+        std::min(std::min(windows[head], positions) + placesOf(firstPlaces, head), positions));
   return windows.empty() ? 0 : sum / (static_cast<double>(windows.size()) * static_cast<double>(positions));
 }
 
-double causalPairs(int64_t window, int64_t positions) {
+double causalPairs(int64_t window, int64_t positions, int64_t firstPlaces) {
   const auto width = static_cast<double>(std::min(window, positions));
-  return static_cast<double>(positions) * width - width * (width - 1) / 2;
+  // Behind the window: 1, 2, ... keys of query W, W + 1, ..., at most F.
+  const double queries = static_cast<double>(positions) - width;
+  const double most = std::min(static_cast<double>(firstPlaces), queries);
+  return static_cast<double>(positions) * width - width * (width - 1) / 2 + most * queries -
+         most * (most - 1) / 2;
 }
 
-double pairRatio(const std::vector<int64_t> &windows, int64_t positions) {
+double pairRatio(const std::vector<int64_t> &windows, int64_t positions,
+                 const std::vector<int64_t> &firstPlaces) {
   double sum = 0;
-  for (int64_t window : windows)
-    sum += causalPairs(window, positions);
+  for (size_t head = 0; head < windows.size(); ++head)
+    sum += causalPairs(windows[head], positions, placesOf(firstPlaces, head));
   return windows.empty() ? 0
                          : sum / (static_cast<double>(windows.size()) * causalPairs(positions, positions));
 }

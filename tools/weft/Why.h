@@ -31,6 +31,7 @@ struct AttendAnswer {
   int64_t positions = 0;                                 // T; 0: not known
   std::vector<std::pair<int64_t, rt::Feature>> features; // of heads that a controller has seen
   std::vector<int64_t> frozen, pruned;                   // heads that no longer attend
+  std::vector<int64_t> firstPlaces = {};                 // by head, behind the windows; or empty
 };
 
 /// Equal calls of one program.

@@ -146,6 +146,7 @@ private:
         attend.origin = "windows change as the run goes on";
       for (const auto &[head, window] : control->plan().sites[site].left)
         (window > 0 ? attend.frozen : attend.pruned).push_back(head);
+      attend.firstPlaces = control->plan().sites[site].placesOfHeads();
       for (int64_t window : control->windows()[site])
         attend.windows.push_back(window >= rt::kNoBound ? std::numeric_limits<int64_t>::max() : window);
       for (const rt::WindowControl::Layer &layer : control->layers())

@@ -41,13 +41,13 @@ std::string windowsText(const AttendAnswer &attend, const std::set<int64_t> &hea
   return absl::StrJoin(parts, ", ");
 }
 
-/// Heads of the address, or all.
-std::vector<int64_t> askedWindows(const AttendAnswer &attend, const std::set<int64_t> &heads) {
-  std::vector<int64_t> windows;
-  for (size_t head = 0; head < attend.windows.size(); ++head)
+/// Of the heads of the address, or of all.
+std::vector<int64_t> asked(const std::vector<int64_t> &ofHeads, const std::set<int64_t> &heads) {
+  std::vector<int64_t> some;
+  for (size_t head = 0; head < ofHeads.size(); ++head)
     if (heads.empty() || heads.contains(static_cast<int64_t>(head)))
-      windows.push_back(attend.windows[head]);
-  return windows;
+      some.push_back(ofHeads[head]);
+  return some;
 }
 
 void printAttend(const AttendAnswer &attend, const std::set<int64_t> &heads) {
@@ -60,10 +60,11 @@ void printAttend(const AttendAnswer &attend, const std::set<int64_t> &heads) {
   if (!attend.origin.empty())
     out << "  " << attend.origin << "\n";
   if (attend.positions > 0) {
-    const std::vector<int64_t> windows = askedWindows(attend, heads);
+    const std::vector<int64_t> windows = asked(attend.windows, heads),
+                               places = asked(attend.firstPlaces, heads);
     out << llvm::formatv("  ACR {0:F4}, pairs {1:F4} of full attention over {2} positions\n",
-                         rt::contextRatio(windows, attend.positions),
-                         rt::pairRatio(windows, attend.positions), attend.positions);
+                         rt::contextRatio(windows, attend.positions, places),
+                         rt::pairRatio(windows, attend.positions, places), attend.positions);
   }
   const char *const names[] = {"|q|",  "sd q",    "|k|",         "sd k", "|v|",
                                "sd v", "entropy", "output norm", "usage"};
@@ -134,8 +135,9 @@ rt::OrderedJson weft::why::answerJson(const Answer &answer) {
     if (!attend.pruned.empty())
       json["attends"].back()["pruned"] = attend.pruned;
     if (attend.positions > 0) {
-      json["attends"].back()["acr"] = rt::contextRatio(attend.windows, attend.positions);
-      json["attends"].back()["pair_ratio"] = rt::pairRatio(attend.windows, attend.positions);
+      json["attends"].back()["acr"] = rt::contextRatio(attend.windows, attend.positions, attend.firstPlaces);
+      json["attends"].back()["pair_ratio"] =
+          rt::pairRatio(attend.windows, attend.positions, attend.firstPlaces);
     }
     for (const auto &[head, feature] : attend.features)
       json["attends"].back()["features"][std::to_string(head)] = feature;

@@ -77,8 +77,11 @@ absl::StatusOr<std::vector<rt::WindowSite>> sitesOf(const Program &program) {
     for (int64_t window : site.windows)
       made.windows.push_back(bounded(window));
     if (auto frozen = program.heads.frozen.find(site.path); frozen != program.heads.frozen.end())
-      for (size_t i = 0; i < frozen->second.heads.size(); ++i)
+      for (size_t i = 0; i < frozen->second.heads.size(); ++i) {
         made.left[frozen->second.heads[i]] = frozen->second.windows[i];
+        if (!frozen->second.firstPlaces.empty() && frozen->second.firstPlaces[i] > 0)
+          made.firstPlaces[frozen->second.heads[i]] = frozen->second.firstPlaces[i];
+      }
     if (auto pruned = program.heads.pruned.find(site.path); pruned != program.heads.pruned.end())
       for (int64_t head : pruned->second)
         made.left[head] = 0;

@@ -34,6 +34,14 @@ std::vector<int64_t> flattened(const std::vector<std::vector<int64_t>> &windows)
   return all;
 }
 
+/// First places in sight behind the windows, of all heads.
+std::vector<int64_t> placesOf(const WindowMap &map) {
+  std::vector<std::vector<int64_t>> places;
+  for (const rt::WindowSite &site : map.sites)
+    places.push_back(site.placesOfHeads());
+  return flattened(places);
+}
+
 rt::OrderedJson featuresJson(const rt::WindowControl &control, size_t site) {
   rt::OrderedJson list = rt::OrderedJson::array();
   for (const rt::WindowControl::Layer &layer : control.layers())
@@ -48,8 +56,8 @@ rt::OrderedJson featuresJson(const rt::WindowControl &control, size_t site) {
 rt::OrderedJson mapJson(const WindowMap &map, const rt::WindowControl &control) {
   const std::vector<int64_t> all = flattened(map.windows);
   rt::OrderedJson json = {{"length", map.positions},
-                          {"acr", rt::contextRatio(all, map.positions)},
-                          {"pair_ratio", rt::pairRatio(all, map.positions)},
+                          {"acr", rt::contextRatio(all, map.positions, placesOf(map))},
+                          {"pair_ratio", rt::pairRatio(all, map.positions, placesOf(map))},
                           {"sites", rt::OrderedJson::array()}};
   for (size_t site = 0; site < map.sites.size(); ++site) {
     rt::OrderedJson windows = rt::OrderedJson::array(), left = rt::OrderedJson::array();
@@ -57,11 +65,12 @@ rt::OrderedJson mapJson(const WindowMap &map, const rt::WindowControl &control) 
       windows.push_back(rt::windowJson(window));
     for (const auto &[head, window] : map.sites[site].left)
       left.push_back(head);
-    json["sites"].push_back({{"site", map.sites[site].path},
-                             {"windows", windows},
-                             {"acr", rt::contextRatio(map.windows[site], map.positions)},
-                             {"left", left},
-                             {"features", featuresJson(control, site)}});
+    json["sites"].push_back(
+        {{"site", map.sites[site].path},
+         {"windows", windows},
+         {"acr", rt::contextRatio(map.windows[site], map.positions, map.sites[site].placesOfHeads())},
+         {"left", left},
+         {"features", featuresJson(control, site)}});
   }
   return json;
 }
@@ -72,8 +81,8 @@ void printMap(const WindowMap &map) {
   const bool colour = isatty(STDOUT_FILENO) && (!noColour || !*noColour);
   llvm::outs() << map.title << "\n" << windowText(map, colour);
   llvm::outs() << llvm::formatv("ACR {0:F4} (sum of windows / heads x {1}), pairs {2:F4} of full attention\n",
-                                rt::contextRatio(all, map.positions), map.positions,
-                                rt::pairRatio(all, map.positions));
+                                rt::contextRatio(all, map.positions, placesOf(map)), map.positions,
+                                rt::pairRatio(all, map.positions, placesOf(map)));
   for (const auto &[window, count] : rt::windowCounts(all, map.positions))
     llvm::outs() << llvm::formatv("  {0,6}  {1} of {2} heads ({3:P1})\n",
                                   window >= map.positions ? std::string("full") : windowWord(window), count,

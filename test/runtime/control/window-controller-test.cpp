@@ -55,6 +55,24 @@ TEST(WindowRatios, PairsByCounting) {
     }
 }
 
+// Row i sees key j within W or before F. Mutation: W alone, F keys of each row, rows up to W counted twice.
+TEST(WindowRatios, OfFirstPlaces) {
+  for (int64_t positions : {1, 64, 65, 200})
+    for (int64_t window : {int64_t{1}, int64_t{3}, int64_t{70}, positions, kNoBound})
+      for (int64_t places : {0, 64, 128, 256}) {
+        int64_t pairs = 0;
+        for (int64_t row = 0; row < positions; ++row)
+          for (int64_t key = 0; key <= row; ++key)
+            pairs += key > row - window || key < places;
+        EXPECT_EQ(causalPairs(window, positions, places), static_cast<double>(pairs))
+            << positions << " " << window << " " << places;
+      }
+  // 100 + 64 of 256 keys and 256; pairs: 100 * 101 / 2 + 156 * 100 and 64 * 65 / 2 + 92 * 64 behind the window.
+  EXPECT_DOUBLE_EQ(contextRatio({100, 256}, 256, {64, 64}), (164 + 256) / 512.0);
+  EXPECT_DOUBLE_EQ(pairRatio({100, 256}, 256, {64, 64}),
+                   (5050 + 15600 + 2080 + 5888 + 32896) / (2 * 32896.0));
+}
+
 TEST(WindowScorers, SizesAndBounds) {
   const Scorer base(29, 64, 4, false, 3, "windows/block.0.attn/base");
   const Scorer joint(116, 256, 8, false, 3, "windows/block.0.attn/joint");

@@ -222,15 +222,19 @@ absl::StatusOr<rt::OrderedJson> weft::inspect::headMap(const Program &program,
     return outline.status();
   const int64_t positions = program.recipe ? program.recipe->positions : 0;
   rt::OrderedJson sites = rt::OrderedJson::array(), dropped = rt::OrderedJson::array();
-  std::vector<int64_t> all;
+  std::vector<int64_t> all, places;
   for (size_t i = 0; i < outline->sites.size(); ++i) {
     const lang::HeadSite &site = outline->sites[i];
     std::vector<int64_t> windows = control ? control->windows()[i] : site.windows;
     std::vector<int64_t> frozen, pruned;
+    const size_t first = places.size();
+    places.resize(first + windows.size());
     if (auto found = program.heads.frozen.find(site.path); found != program.heads.frozen.end())
       for (size_t j = 0; j < found->second.heads.size(); ++j) {
         frozen.push_back(found->second.heads[j]);
         windows[static_cast<size_t>(frozen.back())] = found->second.windows[j];
+        if (!found->second.firstPlaces.empty())
+          places[first + static_cast<size_t>(frozen.back())] = found->second.firstPlaces[j];
       }
     if (auto found = program.heads.pruned.find(site.path); found != program.heads.pruned.end())
       pruned = found->second;
@@ -254,8 +258,8 @@ absl::StatusOr<rt::OrderedJson> weft::inspect::headMap(const Program &program,
     dropped.push_back(addressOf(path));
   rt::OrderedJson map = {{"positions", positions}, {"sites", sites}, {"dropped", dropped}};
   if (positions > 0 && !all.empty()) {
-    map["acr"] = rt::contextRatio(all, positions);
-    map["pair_ratio"] = rt::pairRatio(all, positions);
+    map["acr"] = rt::contextRatio(all, positions, places);
+    map["pair_ratio"] = rt::pairRatio(all, positions, places);
   }
   return map;
 }
