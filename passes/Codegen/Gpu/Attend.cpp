@@ -110,6 +110,9 @@ static AttendTiling tilingOf(const AttendProblem &p, const GpuTarget &target, co
   if (options.producer)
     tiling.groups = groupsFor(p, tiling.block);
   choose(tiling.groups, options.groups);
+  // Where no item takes turns, ptxas spills a hundred bytes a thread of three warpgroups.
+  while (tiling.groups == 3 && tiling.brief > 1 && p.keys <= tiling.brief * tiling.block)
+    tiling.brief /= 2;
   choose(tiling.stages, options.stages);
   choose(tiling.branches, options.branches);
   choose(tiling.brief, options.brief);

@@ -72,6 +72,21 @@ TEST(AttendAssembly, forwardForms) {
     assembleAll({}, options, /*forwardAlone=*/true);
   }
 }
+// Where no item takes turns ptxas spills 100 bytes a thread. Catches: items of a whole launch that take none.
+TEST(AttendAssembly, shortRows) {
+  if (!findPtxas().ok())
+    GTEST_SKIP() << "unsupported: " << findPtxas().status().message();
+  for (int64_t length : {512, 1024}) {
+    AttendCase c = shipped(64, /*entropies=*/false);
+    c.length = length, c.batch = 64;
+    AttendHarness harness(c, AttendPassKind::Forward, {}, AttendOptions::fastest());
+    EXPECT_EQ(harness.tile.threads, 512) << length;
+    auto report = assemble(ptxOf(harness, {}), "sm_90a");
+    ASSERT_TRUE(report.ok()) << report.status().ToString();
+    absl::Status good = checkReport(*report, "T=" + std::to_string(length));
+    EXPECT_TRUE(good.ok()) << good.ToString();
+  }
+}
 TEST(AttendAssembly, sm80) { assembleAll({"sm_80", 80}, {}); }
 
 } // namespace
