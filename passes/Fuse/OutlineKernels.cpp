@@ -13,6 +13,8 @@ using namespace weft;
 
 /// What a reader calls the kernel: the op, or the ops of a fused region.
 static std::string labelOf(Operation *op) {
+  if (auto product = dyn_cast<MixProductOp>(op); product && product.getBack())
+    return "mix_product_back"; // timed apart: of other heads, and of another table
   if (!isa<FusedOp>(op))
     return op->getName().stripDialect().str();
   std::string label = "fused";
