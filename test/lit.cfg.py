@@ -36,6 +36,12 @@ config.substitutions.append(("%python", "/usr/bin/python3"))
 if os.environ.get("WEFT_CHROMIUM") or any(map(shutil.which, ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"])):
     config.available_features.add("chromium")
 
+# VS Code's engine of colours: npm install --prefix build/editors vscode-textmate vscode-oniguruma
+textmate = os.environ.get("WEFT_TEXTMATE", os.path.join(config.weft_source_dir, "build", "editors", "node_modules"))
+config.substitutions.append(("%textmate", textmate))
+if shutil.which("node") and os.path.isdir(os.path.join(textmate, "vscode-textmate")):
+    config.available_features.add("textmate")
+
 # A stand-in for the driver, where it was built (test/runtime/cuda/Stub.h).
 stub = os.path.join(config.weft_binary_dir, "test", "runtime", "cuda", "stub")
 config.substitutions.append(("%cudastub", stub))

@@ -1,15 +1,22 @@
-"""editors.py SOURCE: every word of the language, and every function, is in both syntax files; the grammar of
+"""editors.py SOURCE [MODULES]: every word of the language, and every function, is in both syntax files; the grammar of
 VS Code colours every word, number, text and comment of the shipped models as what it is; the extension names
-files that it holds.
+files that it holds. With MODULES, a folder of vscode-textmate and vscode-oniguruma, VS Code's own engine must
+colour each character of the models as the rules written down here do.
 
 The words are those of docs/language.md; the functions, those that the checker knows."""
 
 import json
 import os
 import re
+import subprocess
 import sys
 
 source = sys.argv[1]
+engine = {}
+if len(sys.argv) > 2:
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "textmate.js")
+    engine = json.loads(subprocess.run(["node", script, source, sys.argv[2]], capture_output=True, text=True, check=True).stdout)
+    assert len(engine) > 5, engine.keys()
 
 
 def read(path):
@@ -80,6 +87,9 @@ for name in sorted(os.listdir(os.path.join(source, "models"))):
         place = f"models/{name}:{number}"
         parts = list(tokens(line, rules))
         assert "".join(text for text, _ in parts) == line, (place, parts)
+        if engine:
+            scopes = [scope for text, scope in parts for _ in text]
+            assert engine[name][number - 1] == scopes, (place, line, engine[name][number - 1], scopes)
         for text, scope in parts:
             kind = (scope or "").split(".")[0]
             seen.add(kind)
