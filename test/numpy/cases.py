@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Cases from public bug reports (docs/cases.md) through the whole program.
 
-    cases.py WEFT [CASE]...
+    cases.py WEFT [--device NAME] [CASE]...
 
 Each case is a small model whose right answer is worked by hand; it runs as
-compiled code and in the float64 interpreter. A function's comment names the
-fault that it catches.
+compiled code (of `cpu`, or the device named) and in the float64 interpreter. A
+function's comment names the fault that it catches. A GPU rounds to bf16 between
+kernels: its bounds are wider, and narrower than what the fault changes.
 """
+import argparse
 import json
 import os
 import shutil
@@ -17,7 +19,13 @@ import tempfile
 
 import numpy as np
 
-WEFT = os.path.abspath(sys.argv[1])
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("weft")
+parser.add_argument("--device", default="cpu")
+parser.add_argument("cases", nargs="*", metavar="CASE")
+ASKED = parser.parse_intermixed_args()
+WEFT, COMPILED = os.path.abspath(ASKED.weft), ASKED.device
+GPU = COMPILED != "cpu"
 TRAIN = """
 train short for {model} {{
   data = "{data}"
@@ -29,7 +37,14 @@ train short for {model} {{
 """
 
 
+def bound(device, exact, rounded):
+    """How far a result may be off: `exact` in float32 or float64, `rounded` where kernels leave bf16."""
+    return rounded if GPU and device == COMPILED else exact
+
+
 def weft(*arguments, fails=False):
+    if arguments[0] in ("train", "eval") and GPU:
+        arguments = (*arguments, "--device", COMPILED)
     done = subprocess.run([WEFT, *arguments], capture_output=True, text=True)
     assert (done.returncode != 0) == fails, (arguments, done.stdout, done.stderr)
     return done.stderr if fails else done.stdout
@@ -105,7 +120,7 @@ class Model:
         return json.loads(text), read_safetensors(self.file("after"))
 
 
-DEVICES = ("cpu", "reference")
+DEVICES = (COMPILED, "reference")
 
 
 def table(rows):
@@ -138,7 +153,7 @@ def case_m1():
         model = Model(PROBE.format(heads=1, window=window))
         for device in DEVICES:
             y = model.outputs({"embed": table(np.arange(8.0).reshape(8, 1))}, range(8), device)["y"]
-            assert np.allclose(y.reshape(-1), expected, atol=1e-6), (window, device, y.reshape(-1))
+            assert np.allclose(y.reshape(-1), expected, atol=bound(device, 1e-6, 0.04)), (window, device, y.reshape(-1))
 
 
 GROUPS = """
@@ -164,12 +179,12 @@ def case_s1():
     weights = {"wv": np.array([[[10.0], [20.0]]]), "count": np.arange(1.0, 7).reshape(2, 3, 1)}
     for device in DEVICES:
         y = model.outputs(weights, [0, 1, 2, 3, 0], device)["y"].reshape(-1, 6)
-        assert np.allclose(y, [10, 10, 10, 20, 20, 20]), (device, y)
+        assert np.allclose(y, [10, 10, 10, 20, 20, 20], rtol=bound(device, 1e-5, 0.01)), (device, y)
         # Of the loss, d / d wv is in proportion to the heads' counts: 6 to 15, with tiling 9 to 12.
         weights["lean"] = np.broadcast_to(np.linspace(0, 1e-6, 256), (2, 3, 1, 256))
         batch = {"tokens": [[0, 1, 2, 3, 0]], "targets": [[0] * 5]}
         grad = model.step(batch, device, weights)[1]["grad/wv"].reshape(2)
-        assert abs(grad[1] / grad[0] - 15 / 6) < 1e-4, (device, grad)
+        assert abs(grad[1] / grad[0] - 15 / 6) < bound(device, 1e-4, 0.05), (device, grad)
     text = weft("check", model.path, "--set", "heads=7", fails=True)
     assert "7 / 2" in text and "heads" in text and "kv" in text, text
 
@@ -191,7 +206,7 @@ def case_r1():
     model = Model(NORMED.format())
     for device in DEVICES:
         y = model.outputs({"embed": table([(3.0, 4.0)]), "gain": np.array([2.0, 1.0])}, [0, 0], device)["y"]
-        assert np.allclose(y.reshape(2, 2)[1], (-0.0351, 2.0393), atol=5e-5), (device, y)
+        assert np.allclose(y.reshape(2, 2)[1], (-0.0351, 2.0393), atol=bound(device, 5e-5, 0.02)), (device, y)
 
 
 TURNED = """
@@ -214,7 +229,7 @@ def turned(dim, theta, places, unit):
 def case_r3():
     """R3: base 10000 in place of 1e6 turns pair 63 by 1.1548e-4 a position, not 1.2409e-6."""
     for device, y in turned(128, "1e6", 2048, 63).items():
-        assert np.allclose(y[2047, [63, 127]], (np.cos(2047 * 1.2409e-6), np.sin(2047 * 1.2409e-6)), atol=1e-6), device
+        assert np.allclose(y[2047, [63, 127]], (np.cos(2047 * 1.2409e-6), np.sin(2047 * 1.2409e-6)), atol=bound(device, 1e-6, 4e-3)), device
     text = weft("params", os.path.join(os.path.dirname(__file__), "../../models/qwen3.weft"), "--by", "tensor", "--json")
     assert '"block.0.attn.wq"' in text and "2097152" in text.replace(",", ""), text[:300]
 
@@ -222,13 +237,13 @@ def case_r3():
 def case_r5():
     """R5: position 257 as 256 gives -0.0398; interleaved pairs give (0.5403, 0.8415, 0, 0)."""
     for device, y in turned(2, "1e4", 258, 0).items():
-        assert np.allclose(y[257], (0.8193, -0.5734), atol=5e-5), (device, y[257])
+        assert np.allclose(y[257], (0.8193, -0.5734), atol=bound(device, 5e-5, 4e-3)), (device, y[257])
     for device, y in turned(4, "1e4", 2, 0).items():
-        assert np.allclose(y[1], (0.5403, 0, 0.8415, 0), atol=5e-5), (device, y[1])
+        assert np.allclose(y[1], (0.5403, 0, 0.8415, 0), atol=bound(device, 5e-5, 4e-3)), (device, y[1])
     # Angles from float32 products are off by 4e-3 this far out.
     model = Model(TURNED.format(dim=2, theta="1e4"))
-    y = model.outputs({"embed": table([(1.0, 0.0)])}, [0] * 131072, "cpu")["y"].reshape(-1, 2)
-    assert np.allclose(y[131071], (np.cos(131071.0), np.sin(131071.0)), atol=2e-7), y[131071]
+    y = model.outputs({"embed": table([(1.0, 0.0)])}, [0] * 131072, COMPILED)["y"].reshape(-1, 2)
+    assert np.allclose(y[131071], (np.cos(131071.0), np.sin(131071.0)), atol=bound(COMPILED, 2e-7, 3e-3)), y[131071]
 
 
 SMALL = """
@@ -264,7 +279,7 @@ def case_m4():
         _, padded = model.step({"tokens": [[5, 9, 0, 0]], "targets": [[9, 7, -1, -1]], "doc_start": [[0, 0, 2, 2]]}, device)
         _, alone = model.step({"tokens": [[5, 9]], "targets": [[9, 7]]}, device)
         assert all(np.isfinite(value).all() for value in padded.values())
-        close(padded, alone, 1e-5 if device == "cpu" else 1e-12)
+        close(padded, alone, 1e-12 if device == "reference" else bound(device, 1e-5, 0.02))
     for window in ("0", "-1"):
         text = weft("compile", Model(SMALL.format(window=", window = " + window)).path, "--emit", "weft", fails=True)
         assert "window" in text and "m.weft:" in text, text
@@ -274,7 +289,7 @@ def case_s3():
     """S3: a tile size that is wrong for one head size; a batch stride; gradients that Gaussian keys do not show."""
     generator = np.random.default_rng(1)
     tokens = [[int(t) for t in generator.integers(0, 256, 97)]]
-    for head in (8, 16, 32, 64, 80, 96, 128, 160, 192, 256):
+    for head in (8, 64, 80, 128, 160, 256) if GPU else (8, 16, 32, 64, 80, 96, 128, 160, 192, 256):
         model = Model(SMALL.format(window=""))
         flags = ["--set", f"head={head}", "--set", "heads=1", "--set", "kv=1"]
         stretch = np.ones(head)
@@ -282,9 +297,9 @@ def case_s3():
         grads = {}
         for device in DEVICES:
             _, grads[device] = model.step({"tokens": tokens, "targets": tokens}, device, {"stretch": stretch}, *flags)
-        close(grads["cpu"], grads["reference"], 2e-4)
-        _, twice = model.step({"tokens": tokens * 2, "targets": tokens * 2}, "cpu", {"stretch": stretch}, *flags)
-        close(twice, grads["cpu"], 1e-5)
+        close(grads[COMPILED], grads["reference"], bound(COMPILED, 2e-4, 0.05))
+        _, twice = model.step({"tokens": tokens * 2, "targets": tokens * 2}, COMPILED, {"stretch": stretch}, *flags)
+        close(twice, grads[COMPILED], bound(COMPILED, 1e-5, 0.02))
 
 
 def case_l1():
@@ -302,8 +317,9 @@ def case_l1():
         runs[batch] = (log[0]["loss"], log[0]["grad_norm"],
                        read_safetensors(os.path.join(model.checkpoint(run, 1), "state.safetensors")))
     one, two = runs.values()
-    assert abs(one[0] - two[0]) < 1e-6 and abs(one[1] - two[1]) < 1e-6 * one[1], (one[:2], two[:2])
-    close(two[2], one[2], 1e-5)
+    loss, norm, whole = bound(COMPILED, (1e-6, 1e-6, 1e-5), (1e-3, 5e-3, 0.03))
+    assert abs(one[0] - two[0]) < loss and abs(one[1] - two[1]) < norm * one[1], (one[:2], two[:2])
+    close(two[2], one[2], whole)
 
 
 def case_l3():
@@ -315,7 +331,7 @@ def case_l3():
         assert result["targets"] == 2099, result
         assert abs(result["perplexity"] / np.exp(result["loss"]) - 1) < 1e-12
         losses.append(result["loss"])
-    assert abs(losses[0] - losses[1]) < 1e-6, losses
+    assert abs(losses[0] - losses[1]) < bound(COMPILED, 1e-6, 1e-3), losses
 
 
 STEEP = """
@@ -335,9 +351,9 @@ def case_l5():
                   data="\x00" * 40)
     run = model.train()
     line = json.loads(open(os.path.join(run, "log.jsonl")).readline())
-    assert line["skipped"] == 0 and abs(line["grad_norm"] / 1e21 - 1) < 1e-5, line
+    assert line["skipped"] == 0 and abs(line["grad_norm"] / 1e21 - 1) < bound(COMPILED, 1e-5, 0.01), line
     moment = read_safetensors(os.path.join(model.checkpoint(run, 1), "state.safetensors"))["adamw.m/out"]
-    assert np.allclose(np.abs(moment), 0.1 * 0.1, rtol=1e-5), moment  # (1 - beta1) x 0.1
+    assert np.allclose(np.abs(moment), 0.1 * 0.1, rtol=bound(COMPILED, 1e-5, 0.02)), moment  # (1 - beta1) x 0.1
 
 
 LINE = """
@@ -387,12 +403,12 @@ def case_k1():
     assert len(logs[0]) == 11 and logs[0] == logs[1], logs
     share = 0.1 + 0.9 * (1 + np.cos(np.pi * 3 / 7)) / 2  # the rate of step 6, by hand
     assert abs(logs[1][5][2] / (1e-3 * share) - 1) < 1e-6, logs[1][5]
-    text = subprocess.run([WEFT, "train", "--resume", run, "--steps", "12"], capture_output=True, text=True)
+    text = subprocess.run([WEFT, "train", "--resume", run, "--steps", "12", "--device", COMPILED], capture_output=True, text=True)
     assert "warning: the run was planned for 10 steps, now for 12" in text.stdout + text.stderr, text
 
 
 def main():
-    wanted = sys.argv[2:] or [name[5:] for name in sorted(globals()) if name.startswith("case_")]
+    wanted = ASKED.cases or [name[5:] for name in sorted(globals()) if name.startswith("case_")]
     for name in wanted:
         globals()["case_" + name.lower()]()
         print("case", name.upper(), "holds")
