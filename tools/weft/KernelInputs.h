@@ -15,4 +15,8 @@ namespace weft {
 /// large arrays repeat their first numbers.
 llvm::SmallVector<Array> kernelInputs(KernelOp kernel, uint64_t seed, bool whole = false);
 
+/// What a kernel would see that takes the document of the last 64 of 192 queries from the first of them:
+/// documents that begin inside them begin behind them. Whether there is one.
+bool hideDocuments(KernelOp kernel, llvm::MutableArrayRef<Array> arrays);
+
 } // namespace weft

@@ -197,16 +197,19 @@ std::string weft::nameOf(KernelOp kernel) {
   return kernel.getSymName().str() + (form ? " " + form.str() : "");
 }
 
-absl::StatusOr<KernelVerdict> KernelRun::check(KernelOp kernel, uint64_t seed, bool plant) const {
+absl::StatusOr<KernelVerdict> KernelRun::check(KernelOp kernel, uint64_t seed, PlantedFault plant) const {
   OwningOpRef<ModuleOp> module = moduleOf(kernel);
   addRun(*module, kernel);
-  if (plant && !plantFault(*module->getOps<KernelOp>().begin()))
+  if (plant == PlantedFault::Body && !plantFault(*module->getOps<KernelOp>().begin()))
     return absl::UnimplementedError("no fault is known for this kernel");
   absl::StatusOr<std::unique_ptr<rt::Machine>> machine = machineFor(*module, *this);
   if (!machine.ok())
     return machine.status();
   SmallVector<Array> arrays = kernelInputs(kernel, seed);
-  Ports ports = portsOf(**machine, arrays);
+  SmallVector<Array> given = arrays;
+  if (plant == PlantedFault::Documents && !hideDocuments(kernel, given))
+    return absl::UnimplementedError("no fault is known for this kernel: no document to hide was drawn");
+  Ports ports = portsOf(**machine, given);
   if (absl::Status status = (*machine)->run("run", ports.inputs, ports.results); !status.ok())
     return status;
   States states;

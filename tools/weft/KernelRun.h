@@ -26,6 +26,10 @@ struct KernelVerdict {
   std::string json() const;
 };
 
+/// What a check must find: what the kernel computes is a little else (`Body`), or documents that begin inside a
+/// tile's last rows are hidden from it (`Documents`).
+enum class PlantedFault : uint8_t { None, Body, Documents };
+
 /// Runs kernels, each as an executable of its own on `request.device`.
 struct KernelRun {
   Request request;
@@ -33,7 +37,8 @@ struct KernelRun {
 
   /// Beside the float64 interpreter, on drawn inputs. With `plant` the machine's
   /// kernel has a fault that the interpreter's has not: a check must find it.
-  absl::StatusOr<KernelVerdict> check(KernelOp kernel, uint64_t seed, bool plant = false) const;
+  absl::StatusOr<KernelVerdict> check(KernelOp kernel, uint64_t seed,
+                                      PlantedFault plant = PlantedFault::None) const;
   /// Seconds of one call: a program of 1 + `repeats` calls against one of 1, median of five
   /// each. Operands are state: runs copy nothing.
   absl::StatusOr<KernelVerdict> time(KernelOp kernel, llvm::ArrayRef<Array> inputs, int repeats) const;

@@ -93,6 +93,12 @@ Cost costOf(KernelOp kernel, const GpuTarget &target, const std::string &folder)
     cost.line = llvm::formatv("{0,-44} a product through cuBLASLt", name);
     return cost;
   }
+  auto write = [&](const char *ending, std::string_view bytes) {
+    return folder.empty() ? absl::OkStatus()
+                          : rt::writeFileAtomic(absl::StrCat(folder, "/", name, ending), std::string(bytes));
+  };
+  if (absl::Status status = write(".ptx", compiled->object); !status.ok())
+    return bad(std::string(status.message()));
   absl::StatusOr<PtxasReport> report = assemble(compiled->object, target.chip);
   if (!report.ok())
     return bad(std::string(report.status().message()));
@@ -108,10 +114,8 @@ Cost costOf(KernelOp kernel, const GpuTarget &target, const std::string &folder)
     cost.line = llvm::formatv("{0,-44} {1,7} {2,9} {3,8} {4,6} {5,9}", name, compiled->launch.threads,
                               report->registers, shared, report->spillStoreBytes + report->spillLoadBytes,
                               compiled->scratchBytes);
-  if (!folder.empty())
-    if (absl::Status status = rt::writeFileAtomic(folder + "/" + name + ".cubin", report->cubin);
-        !status.ok())
-      return bad(std::string(status.message()));
+  if (absl::Status status = write(".cubin", report->cubin); !status.ok())
+    return bad(std::string(status.message()));
   return cost;
 }
 
@@ -171,8 +175,8 @@ absl::StatusOr<KernelForms> inForms(llvm::ArrayRef<KernelOp> kernels, const std:
 }
 
 /// Checks or times each kernel on the device; one line each, flushed.
-bool runAll(llvm::ArrayRef<KernelOp> kernels, const KernelRun &run, uint64_t seed, int repeats, bool plant,
-            bool json) {
+bool runAll(llvm::ArrayRef<KernelOp> kernels, const KernelRun &run, uint64_t seed, int repeats,
+            PlantedFault plant, bool json) {
   bool good = true;
   llvm::SmallVector<Array> inputs; // of a timing; forms of one kernel share them
   llvm::StringRef drawnFor;
@@ -212,8 +216,13 @@ int weft::kernelsCommand(int argc, const char **argv) {
                               cl::cat(flagCategory()));
   cl::opt<bool> check("check", cl::desc("run each on the device beside the interpreter"),
                       cl::cat(flagCategory()));
-  cl::opt<bool> plant("plant", cl::desc("with --check: put a fault into each kernel, which must be found"),
-                      cl::cat(flagCategory()));
+  cl::opt<PlantedFault> plant(
+      "plant", cl::desc("with --check: a fault in each kernel, which must be found"), cl::ValueOptional,
+      cl::init(PlantedFault::None),
+      cl::values(clEnumValN(PlantedFault::Body, "", "what it computes is a little else"),
+                 clEnumValN(PlantedFault::Documents, "documents",
+                            "documents that begin inside a tile's last rows are hidden from it")),
+      cl::cat(flagCategory()));
   cl::opt<int> time("time", cl::desc("time each on the device, this many times"), cl::init(0),
                     cl::value_desc("N"), cl::cat(flagCategory()));
   cl::opt<std::string> filter("filter", cl::desc("only kernels whose name holds this"),
@@ -222,7 +231,7 @@ int weft::kernelsCommand(int argc, const char **argv) {
                              cl::desc("kernels of attention in this form, as early=0,block=64 (repeat)"),
                              cl::cat(flagCategory()));
   cl::opt<uint64_t> seed("seed", cl::desc("of the inputs"), cl::init(0), cl::cat(flagCategory()));
-  cl::opt<std::string> out("o", cl::desc("write each cubin into a folder"), cl::value_desc("DIR"),
+  cl::opt<std::string> out("o", cl::desc("write the PTX and the cubin of each into a folder"), cl::value_desc("DIR"),
                            cl::cat(flagCategory()));
   cl::opt<bool> json("json", cl::desc("JSON"), cl::cat(flagCategory()));
   addCompilerFlags();

@@ -3,8 +3,9 @@
   emulate_attention.py TILE_TO_PTX WEFT sm_90a|sm_80
 
 Forward and both gradients of two heads, one of them with a window, over packed
-documents, against float64; the forward runs on one CTA and on three, and as in
-a control step, with entropies.
+documents, against float64; the forward runs on one CTA and on three, as in a
+control step, with entropies, and on sm_90a in items of 192 rows, which launches
+of many items have.
 """
 
 import os
@@ -33,15 +34,20 @@ def run(*command):
 PLAN = f"plan observed for gpt_rope {{ windows adaptive [{ROWS}, full] }}"
 
 
-def kernels(tool, weft, chip):
-    """{kind: (PTX, threads, rows of each map's box)} of the attention kernels; sm_80 has no maps."""
+def compiled(weft, chip, stage, *programs):
+    """What `weft compile` shows of a small model's attention at `stage`."""
     model = os.path.abspath(os.path.join(HERE, "..", "..", "..", "models", "gpt_rope.weft"))
     with tempfile.NamedTemporaryFile("w", suffix=".weft") as plan:
         plan.write(f'use "{model}"\n{PLAN}\n')
         plan.flush()
-        text = run(weft, "compile", model, "--set", "depth=1", "--set", "dim=128", "--set", "heads=2", "--positions",
-                   str(ROWS), "--batch", str(BATCH), "--plan", plan.name + ":observed", "--program", "micro",
-                   "--program", "observe", "--target", chip, "--emit", "tile")
+        return run(weft, "compile", model, "--set", "depth=1", "--set", "dim=128", "--set", "heads=2", "--positions",
+                   str(ROWS), "--batch", str(BATCH), "--plan", plan.name + ":observed",
+                   *(word for program in programs for word in ("--program", program)), "--target", chip, "--emit", stage)
+
+
+def kernels(tool, weft, chip):
+    """{kind: (PTX, threads, rows of each map's box)} of the attention kernels; sm_80 has no maps."""
+    text = compiled(weft, chip, "tile", "micro", "observe")
     found = {}
     for part in re.split(r"(?m)^// (?=\w+_[0-9a-f]{8}$)", text):
         if "tile.kernel" not in part:
@@ -57,6 +63,19 @@ def kernels(tool, weft, chip):
         maps = re.findall(r"(%arg\d+): !tile.map", part)
         found[kind] = (ptx, int(re.search(r"threads (\d+)", part)[1]), [int(boxes[name]) for name in maps])
     return found
+
+
+def wide(weft, boxes):
+    """The forward in items of three warpgroups, as `kernels` gives kernels; its kernel's tensors are the same."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "kernels.mlir")
+        with open(source, "w") as file:
+            file.write(compiled(weft, "sm_90a", "kernels", "micro"))
+        # Whether ptxas is there, and what it says of so small a kernel, is not asked.
+        subprocess.run([weft, "kernels", source, "--target", "sm_90a", "--form", "groups=3", "--filter", "attend_", "-o", folder], capture_output=True)
+        name = next(name for name in os.listdir(folder) if re.fullmatch(r"attend_[0-9a-f]{8} groups=3\.ptx", name))
+        with open(os.path.join(folder, name)) as file:
+            return file.read(), 4 * 128, boxes
 
 
 def normal():
@@ -105,6 +124,8 @@ def attention(tool, weft, chip):
         maps = [Map(tensor, [64, 1, box, 1], 128) for tensor, box in zip(tensors, boxes, strict=True)]
         launch(ptx, operands + maps, threads, ctas)
 
+    if chip == "sm_90a":
+        found["attend_wide"] = wide(weft, found["attend"][2])
     first = None
     for ctas in (1, 3):
         out, lse = poison(), rows()
@@ -114,6 +135,11 @@ def attention(tool, weft, chip):
         first = out
     check("out", from_bf16(out), expected["out"], 4e-3)
     check("lse", lse, expected["lse"], 1e-6)
+    if chip == "sm_90a":
+        out_too, lse_too = poison(), rows()
+        start("attend_wide", common + [out_too, lse_too], [q, k, v], 2)
+        if (out_too != out).any() or (lse_too != lse).any():
+            sys.exit("attend: the rows of an item change the result")
     out_too, lse_too, entropy = poison(), rows(), rows()
     start("attend_entropies", common + [out_too, lse_too, entropy], [q, k, v], 2)
     if (out_too != out).any() or (lse_too != lse).any():
