@@ -37,6 +37,8 @@ bool isOneOf(std::string_view text, std::initializer_list<std::string_view> word
 bool opens(const Token &token) { return token.is("(") || token.is("[") || token.is("{"); }
 bool closes(const Token &token) { return token.is(")") || token.is("]") || token.is("}"); }
 
+bool isDot(const Token &token) { return token.is(".") || token.is(".."); }
+
 bool isOperator(const Token &token) {
   return token.kind == Token::Kind::Symbol &&
          isOneOf(token.text, {"+", "-", "*", "/", "@", "**", "<", "<=", ">", ">=", "=", "+=", "|", "<->",
@@ -73,6 +75,7 @@ private:
   };
 
   void place(Line &line, int32_t index);
+  bool checkEnds(const Line &line, Diagnostics &diagnostics) const;
   bool follow(Line &line, int32_t index, Diagnostics &diagnostics);
   Shape shapeOf(const Line &line) const;
   bool spaceBetween(const Line &line, size_t i) const;
@@ -119,7 +122,7 @@ bool Formatter::split(Diagnostics &diagnostics) {
 
   for (size_t i = 0; i < lines.size(); ++i) {
     place(lines[i], static_cast<int32_t>(i));
-    if (!follow(lines[i], static_cast<int32_t>(i), diagnostics))
+    if (!checkEnds(lines[i], diagnostics) || !follow(lines[i], static_cast<int32_t>(i), diagnostics))
       return false;
     lines[i].shape = shapeOf(lines[i]);
   }
@@ -172,6 +175,18 @@ void Formatter::place(Line &line, int32_t index) {
       line.anchorToken = i + 1;
       return;
     }
+}
+
+/// Refuses a statement of the file inside a block, as the parser does: indented it would read as one of the block.
+bool Formatter::checkEnds(const Line &line, Diagnostics &diagnostics) const {
+  if (stack.empty() || !stack.back().token->is("{") || line.continued || line.tokens.empty() ||
+      !startsFileStatement(line.tokens[0][0], line.tokens[0][1])) // End stands behind the last token
+    return true;
+  diagnostics
+      .error(Code::W0102, line.tokens[0]->place,
+             absl::StrCat("expected `}`, found `", std::string(line.tokens[0]->text), "`"))
+      .note(stack.back().token->place, "the block starts here");
+  return false;
 }
 
 bool Formatter::follow(Line &line, int32_t index, Diagnostics &diagnostics) {
@@ -229,6 +244,9 @@ bool Formatter::spaceBetween(const Line &line, size_t i) const {
     return false;
   if (a.is("{") && b.is("}"))
     return false;
+  const bool beside = isDot(a) && isDot(b);
+  if (beside || (a.is(".") && b.kind == Token::Kind::Number) || (a.kind == Token::Kind::Number && b.is(".")))
+    return b.spaceBefore; // together they could be another word: `0. 02`, `. .`
   if (a.is("..") || b.is("..") || a.is(".") || (b.is(".") && !a.is(",")))
     return false;
   bool sign = a.is("-") && (i < 2 || !endsOperand(*line.tokens[i - 2]));

@@ -255,4 +255,13 @@ std::vector<Token> lex(int32_t index, const SourceFiles &sources, Diagnostics &d
   return Lexer(index, sources, diagnostics, comments).run();
 }
 
+bool startsFileStatement(const Token &token, const Token &next) {
+  if (!token.newlineBefore || token.place.column != 1)
+    return false;
+  if (token.is("use"))
+    return next.kind == Token::Kind::String;
+  const bool heads = token.is("model") || token.is("plan") || token.is("train") || token.is("weights");
+  return heads && next.kind == Token::Kind::Word;
+}
+
 } // namespace weft::lang

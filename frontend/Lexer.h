@@ -30,4 +30,9 @@ struct Token {
 std::vector<Token> lex(int32_t index, const SourceFiles &sources, Diagnostics &diagnostics,
                        std::vector<ast::Comment> *comments = nullptr);
 
+/// Whether `token`, with `next` behind it, starts a statement of the file, such as
+/// `plan NAME`: at column 1, where no line of a block begins with two such words. A
+/// block that is open there has lost its end.
+bool startsFileStatement(const Token &token, const Token &next);
+
 } // namespace weft::lang

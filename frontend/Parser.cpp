@@ -17,7 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 17> kReserved = {"input", "param",  "let",  "def",    "layer", "if",
                                                         "else",  "output", "loss", "branch", "init",  "is",
                                                         "not",   "and",    "or",   "mod",    "full"};
-constexpr std::array<std::string_view, 5> kFileWords = {"use", "model", "plan", "train", "weights"};
 
 bool isOneOf(std::string_view word, auto &words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -151,11 +150,7 @@ void Parser::recover(size_t start) {
   }
 }
 
-bool Parser::atFileStatement() const {
-  if (!peek().newlineBefore || peek().place.column != 1 || !isOneOf(peek().text, kFileWords))
-    return false;
-  return peek().is("use") ? peek(1).kind == Token::Kind::String : peek(1).kind == Token::Kind::Word;
-}
+bool Parser::atFileStatement() const { return startsFileStatement(peek(), peek(1)); }
 
 void Parser::skipToFileStatement() {
   brackets = 0;

@@ -93,6 +93,27 @@ TEST(Format, KeepsCommentsAndBlankLinesAtMostOne) {
   EXPECT_EQ(formatted(""), "");
 }
 
+// Found by fuzzing: indented, the second line would be a statement of a block that is closed, and the text parse.
+// Catches: a missing `}` that fmt hides; a setting called `weights` in a continued line taken for a table.
+TEST(Format, RefusesABlockThatLostItsEnd) {
+  absl::StatusOr<std::string> result =
+      formatText("t.weft", "plan a for m { windows 8\nplan b for m { windows 4 }}\n");
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(std::string(result.status().message()).find("t.weft:2:1: error[W0102]"), std::string::npos)
+      << result.status();
+  EXPECT_EQ(formatted("plan a for m {\nuse base\n}\n"), "plan a for m {\n  use base\n}\n");
+  EXPECT_EQ(formatted("model m(weights = 3) {\nlet a = 4 *\nweights mod 2\n}\n"),
+            "model m(weights = 3) {\n  let a = 4 *\n      weights mod 2\n}\n");
+}
+
+// Found by fuzzing. Catches: spaces taken out between words that then are another one.
+TEST(Format, JoinsNoWords) {
+  for (const char *text : {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5"}) {
+    const std::string plan = std::string("plan p for m {\n  windows 8 on ") + text + "\n}\n";
+    EXPECT_EQ(wordsOf(formatted(plan)), wordsOf(plan)) << formatted(plan);
+  }
+}
+
 TEST(Format, RefusesWhatItCannotRead) {
   EXPECT_FALSE(formatText("t.weft", "model m( {").ok());
   EXPECT_FALSE(formatText("t.weft", "model m() { ] }").ok());

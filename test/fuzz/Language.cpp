@@ -140,7 +140,9 @@ std::string language(const std::string &input) {
   lang::Diagnostics rest;
   check(file, sources, askedBy(text), parsed ? diagnostics : rest);
   // The one form is a fixed point, and as right as the text was.
-  if (absl::StatusOr<std::string> once = lang::formatText("input.weft", text); once.ok()) {
+  absl::StatusOr<std::string> once = lang::formatText("input.weft", text);
+  require(once.ok() || !parsed, "fmt refuses what parses");
+  if (once.ok()) {
     absl::StatusOr<std::string> twice = lang::formatText("input.weft", *once);
     require(twice.ok() && *twice == *once, "fmt of fmt differs");
     lang::Diagnostics after;
