@@ -280,10 +280,9 @@ absl::StatusOr<std::string> WindowControl::after(Machine &machine, int64_t numbe
     if (absl::Status status = look(machine, number); !status.ok())
       return status;
   lookedAt = 0;
-  if (observes(number))
-    if (absl::Status status = machine.wait(coming); !status.ok())
-      return status;
-  ratio = contextRatio(flat(false), settings.positions);
+  if (absl::Status status = endReading(machine); !status.ok())
+    return status;
+  ratio = acr();
   ratioSum += ratio;
   ++ratioSteps;
   std::string warning;
@@ -313,9 +312,18 @@ std::vector<int64_t> WindowControl::flat(bool liveOnly) const {
   return all;
 }
 
-double WindowControl::acr() const { return contextRatio(flat(false), settings.positions); }
+std::vector<int64_t> WindowControl::flatPlaces() const {
+  std::vector<int64_t> all;
+  for (const WindowSite &site : settings.sites) {
+    const std::vector<int64_t> places = site.placesOfHeads();
+    all.insert(all.end(), places.begin(), places.end());
+  }
+  return all;
+}
 
-double WindowControl::pairs() const { return pairRatio(flat(false), settings.positions); }
+double WindowControl::acr() const { return contextRatio(flat(false), settings.positions, flatPlaces()); }
+
+double WindowControl::pairs() const { return pairRatio(flat(false), settings.positions, flatPlaces()); }
 
 /// Of live heads with their windows, or of all heads with `full` ones.
 double WindowControl::executedFlops(bool full) const {
@@ -351,11 +359,10 @@ OrderedJson WindowControl::line(int64_t step) {
   const std::vector<int64_t> all = flat(false);
   OrderedJson json = {{"kind", "windows"},
                       {"step", step},
-                      {"acr", ratioSteps ? ratio : contextRatio(all, settings.positions)},
-                      {"acr_mean", ratioSteps ? ratioSum / static_cast<double>(ratioSteps)
-                                              : contextRatio(all, settings.positions)},
+                      {"acr", ratioSteps ? ratio : acr()},
+                      {"acr_mean", ratioSteps ? ratioSum / static_cast<double>(ratioSteps) : acr()},
                       {"acr_live", contextRatio(flat(true), settings.positions)},
-                      {"pair_ratio", pairRatio(all, settings.positions)},
+                      {"pair_ratio", pairs()},
                       {"executed_ratio", executedShare()},
                       {"executed_flops", executedFlops(false)}};
   ratioSum = 0;

@@ -82,6 +82,7 @@ private:
   std::string givenName(size_t rule, size_t site) const;
   std::string prefixOf(const Layer &layer) const;
   std::vector<int64_t> flat(bool liveOnly) const;
+  std::vector<int64_t> flatPlaces() const;
   double executedFlops(bool full) const;
 
   WindowPlan settings;
