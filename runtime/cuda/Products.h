@@ -52,8 +52,9 @@ public:
   static constexpr uint64_t kMostBytes = 32 << 20; // that one product may use
   static constexpr uint64_t kPlaces = 4;           // products in turn use: neighbours may run at once
   /// A product that asks for no more counts its tiles there, from 0: it has a place of its own (the
-  /// first kCounters have), so that one fill clears all before a graph.
-  static constexpr uint64_t kCounterBytes = 64, kCounters = 16384;
+  /// first kCounters have), so that one fill clears all before a graph. cuBLASLt takes no workspace
+  /// that does not start at a multiple of 256 bytes.
+  static constexpr uint64_t kCounterBytes = 256, kCounters = 8192;
   static constexpr uint64_t kWorkspaceBytes = kPlaces * kMostBytes + kCounters * kCounterBytes;
   static constexpr double kLargeOperations = 4e9;
 

@@ -203,6 +203,7 @@ int cublasLtMatmul(LtHandle, LtProduct product, const void *alpha, const void *a
     return rule;
   uint64_t number = algorithm->data[0] - kAlgorithm;
   if (number >= kProposals || workspaceBytes != workspaceOf(termsOf(of(product), of(aLayout))) ||
+      reinterpret_cast<uintptr_t>(workspace) % 256 != 0 || // as the library has it
       !stub().owns(reinterpret_cast<uintptr_t>(workspace), workspaceBytes))
     return kBad;
   ++stub().calls["algorithm " + std::to_string(number)];

@@ -223,7 +223,7 @@ TEST_F(CudaStub, AGraphClearsAllCountersAtOnce) {
       return std::distance(std::sregex_iterator(log.begin(), log.end(), pattern), std::sregex_iterator());
     };
     EXPECT_EQ(lines("counter\n"), 3);              // those of the first run, which is no graph
-    EXPECT_EQ(lines("fill 192 with 0"), 3) << log; // one for each launch of the graph
+    EXPECT_EQ(lines("fill 768 with 0"), 3) << log; // one for each launch of the graph
   }
 }
 
