@@ -30,8 +30,8 @@ struct BenchFlags {
       "documents",
       llvm::cl::desc("positions of each document in a row, or ~N on average (default: one a row)"),
       llvm::cl::value_desc("N"), llvm::cl::cat(flagCategory())};
-  llvm::cl::opt<int64_t> steps{"steps", llvm::cl::desc("steps that are timed"), llvm::cl::init(5),
-                               llvm::cl::cat(flagCategory())};
+  llvm::cl::opt<int64_t> steps{"steps", llvm::cl::desc("steps that are timed (default: 5)"),
+                               llvm::cl::init(5), llvm::cl::cat(flagCategory())};
   llvm::cl::opt<std::string> program{
       "program",
       llvm::cl::desc("step (default), prefill (outputs after the last position), outputs "

@@ -286,14 +286,15 @@ int weft::generateCommand(int argc, const char **argv) {
   flags.path.setDescription("RUN|MODEL.weft");
   DeviceFlags device;
   cl::opt<std::string> prompt("prompt", cl::desc("the text to go on from"), cl::cat(flagCategory()));
-  cl::opt<double> temperature("temperature", cl::desc("0: always the most likely token"), cl::init(1.0),
-                              cl::cat(flagCategory()));
-  cl::opt<int64_t> topK("top-k", cl::desc("draw among this many (0: all)"), cl::init(0),
+  cl::opt<double> temperature("temperature", cl::desc("0: always the most likely token (default: 1)"),
+                              cl::init(1.0), cl::cat(flagCategory()));
+  cl::opt<int64_t> topK("top-k", cl::desc("draw among this many (default: 0, all)"), cl::init(0),
                         cl::cat(flagCategory()));
-  cl::opt<double> topP("top-p", cl::desc("draw among the fewest that reach this probability"), cl::init(1.0),
-                       cl::cat(flagCategory()));
-  cl::opt<int64_t> length("length", cl::desc("most new tokens"), cl::init(200), cl::cat(flagCategory()));
-  cl::opt<uint64_t> seed("seed", cl::desc("equal seeds draw equal texts"), cl::init(0),
+  cl::opt<double> topP("top-p", cl::desc("draw among the fewest that reach this probability (default: 1)"),
+                       cl::init(1.0), cl::cat(flagCategory()));
+  cl::opt<int64_t> length("length", cl::desc("most new tokens (default: 200)"), cl::init(200),
+                          cl::cat(flagCategory()));
+  cl::opt<uint64_t> seed("seed", cl::desc("equal seeds draw equal texts (default: 0)"), cl::init(0),
                          cl::cat(flagCategory()));
   cl::opt<std::string> logits("logits", cl::desc("write the logits of every token fed, as safetensors"),
                               cl::value_desc("FILE"), cl::cat(flagCategory()));
@@ -316,7 +317,9 @@ int weft::generateCommand(int argc, const char **argv) {
     }
     options.programs = {"decode"};
     options.batch = 1;
-    options.positions = contextOf(program, static_cast<int64_t>(tokens.size()) + length, tokens.size());
+    const int64_t most =
+        std::max<int64_t>(static_cast<int64_t>(tokens.size()) + length, 1); // no tokens: told below
+    options.positions = contextOf(program, most, tokens.size());
     options.cacheLength = options.positions;
   });
   if (!loaded.ok() || !problem.ok())
