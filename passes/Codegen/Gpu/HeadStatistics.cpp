@@ -23,7 +23,9 @@ using Predicate = arith::CmpIPredicate;
 
 constexpr int64_t kThreads = 384, kParts = 264, kLeastPlaces = 32;
 /// Places that a thread reads before it adds the first up.
-constexpr int64_t kAhead = 4;
+constexpr int64_t kAhead = 8;
+/// Targets that it reads at once, and statistics that a warp adds the parts of up at once.
+constexpr int64_t kTargets = 8, kTogether = 4;
 /// Places are compared and counted as floats.
 constexpr int64_t kMostPlaces = int64_t(1) << 24;
 
@@ -62,7 +64,8 @@ private:
   void sum(Value item, const Source &source, Type element, HeadTerms terms);
   void sumChannels(Value item, const Source &source);
   void sumEntropies(Value item);
-  void result(Value number);
+  Value slotOf(Value number);
+  void results(Value first, int64_t apart);
 
   HeadStatisticsOp op;
   Block &block;
@@ -98,16 +101,22 @@ StatisticsEmitter::StatisticsEmitter(HeadStatisticsOp op, Block &block, int64_t 
 /// Place of the row's last counted target, -1 if there is none.
 Value StatisticsEmitter::lastCounted() {
   Value targets = e.at(block.argument(op.getTargets()), e.muli(row, shape.queries));
-  auto loop = scf::ForOp::create(e.b, e.loc, block.thread, e.number(shape.queries), e.number(kThreads),
-                                 ValueRange{e.number(-1)});
-  {
-    OpBuilder::InsertionGuard guard(e.b);
-    e.b.setInsertionPointToStart(loop.getBody());
-    Value i = loop.getInductionVar();
-    Value counted = e.compare(Predicate::sge, e.loadIndex(targets, i), e.number(0));
-    scf::YieldOp::create(e.b, e.loc, e.select(counted, i, loop.getRegionIterArgs()[0]));
-  }
-  Value mine = arith::SIToFPOp::create(e.b, e.loc, e.f32, loop.getResult(0));
+  Value none = e.number(-1);
+  Value last = e.loop(e.number(0), e.number(shape.queries), kTargets * kThreads, {none},
+                      [&](Value from, ValueRange carried) {
+                        SmallVector<std::pair<Value, Value>> found; // a place, and its target or -1
+                        for (int64_t number = 0; number < kTargets; ++number) {
+                          Value place = e.addi(e.addi(from, block.thread), number * kThreads);
+                          Value there = e.compare(Predicate::slt, place, e.number(shape.queries));
+                          Value target = e.loadIndex(targets, e.select(there, place, e.number(0)));
+                          found.emplace_back(place, e.select(there, target, none));
+                        }
+                        Value latest = carried[0];
+                        for (auto [place, target] : found)
+                          latest = e.select(e.compare(Predicate::sge, target, e.number(0)), place, latest);
+                        return SmallVector<Value>{latest};
+                      })[0];
+  Value mine = arith::SIToFPOp::create(e.b, e.loc, e.f32, last);
   return arith::FPToSIOp::create(e.b, e.loc, e.i64, block.overBlock(mine, /*largest=*/true));
 }
 
@@ -258,50 +267,60 @@ void StatisticsEmitter::part(Value item) {
   sumEntropies(item);
 }
 
-/// Result `number`, a head's statistic: a warp adds its parts up.
-void StatisticsEmitter::result(Value number) {
+/// Where the parts of statistic `number`, in the order of weft.head_statistics, lie.
+Value StatisticsEmitter::slotOf(Value number) {
   Value head = e.divi(number, kHeadStatistics), which = e.remi(number, kHeadStatistics);
   Value kv = shape.kvOf(e, head);
   auto below = [&](int64_t bound) { return e.compare(Predicate::slt, which, e.number(bound)); };
-  auto slotOf = [&](const Source &source, Value of, Value at) {
-    return e.addi(e.addi(e.muli(of, source.sums), at), source.slot);
+  auto of = [&](const Source &source, Value own, Value at) {
+    return e.addi(e.addi(e.muli(own, source.sums), at), source.slot);
   };
-  // In the order of weft.head_statistics.
   constexpr int64_t kKeys = 3, kValues = 6, kEntropy = 9, kOutput = 10, kRows = 11;
   Value zero = e.number(0);
-  Value slot = e.select(below(kRows), slotOf(out, head, zero), slotOf(entropies, head, e.number(1)));
-  slot = e.select(below(kOutput), slotOf(entropies, head, zero), slot);
-  slot = e.select(below(kEntropy), slotOf(v, kv, e.addi(which, -kValues)), slot);
-  slot = e.select(below(kValues), slotOf(k, kv, e.addi(which, -kKeys)), slot);
-  slot = e.select(below(kKeys), slotOf(q, head, which), slot);
-  int64_t count = partsOfRow * shape.batch;
-  constexpr int64_t kStep = Block::kWarp * 8;
+  Value slot = e.select(below(kRows), of(out, head, zero), of(entropies, head, e.number(1)));
+  slot = e.select(below(kOutput), of(entropies, head, zero), slot);
+  slot = e.select(below(kEntropy), of(v, kv, e.addi(which, -kValues)), slot);
+  slot = e.select(below(kValues), of(k, kv, e.addi(which, -kKeys)), slot);
+  return e.select(below(kKeys), of(q, head, which), slot);
+}
+
+/// Statistics `first`, `first` + `apart` and so on, kTogether of them: a warp adds their parts up.
+void StatisticsEmitter::results(Value first, int64_t apart) {
+  constexpr int64_t kReads = 8, kStep = Block::kWarp * kReads; // parts
+  const int64_t count = partsOfRow * shape.batch, all = shape.heads * kHeadStatistics;
   Value none = e.constant(e.f32, 0);
-  Value sum = e.loop(e.number(0), e.number(count), kStep, {none}, [&](Value from, ValueRange carried) {
-    SmallVector<Value> found;
-    for (int64_t ahead = 0; ahead < kStep; ahead += Block::kWarp) {
-      Value part = e.addi(e.addi(from, block.lane), ahead);
-      Value there = e.compare(Predicate::slt, part, e.number(count));
-      Value at = e.addi(e.muli(e.select(there, part, e.number(0)), slots()), slot);
-      found.push_back(e.select(there, e.load(e.f32, parts, at), none));
-    }
-    Value all = carried[0];
-    for (Value one : found)
-      all = e.add(all, one);
-    return SmallVector<Value>{all};
-  })[0];
-  Value all = block.overLanes(sum, Block::kWarp);
-  e.when(e.compare(Predicate::eq, block.lane, e.number(0)), [&] { e.store(all, block.result(0), number); });
+  SmallVector<Value> numbers, slot, wanted, start(kTogether, none);
+  for (int64_t i = 0; i < kTogether; ++i) {
+    numbers.push_back(e.addi(first, i * apart));
+    wanted.push_back(e.compare(Predicate::slt, numbers.back(), e.number(all)));
+    slot.push_back(slotOf(e.select(wanted.back(), numbers.back(), e.number(0))));
+  }
+  auto sums = e.loop(e.number(0), e.number(count), kStep, start, [&](Value from, ValueRange carried) {
+    SmallVector<Value> now(carried), found;
+    for (int64_t i = 0; i < kTogether; ++i)
+      for (int64_t ahead = 0; ahead < kStep; ahead += Block::kWarp) {
+        Value part = e.addi(e.addi(from, block.lane), ahead);
+        Value there = e.compare(Predicate::slt, part, e.number(count));
+        Value at = e.addi(e.muli(e.select(there, part, e.number(0)), slots()), slot[i]);
+        found.push_back(e.select(there, e.load(e.f32, parts, at), none));
+      }
+    for (auto [i, one] : llvm::enumerate(found))
+      now[i / kReads] = e.add(now[i / kReads], one);
+    return now;
+  });
+  for (int64_t i = 0; i < kTogether; ++i) {
+    Value sum = block.overLanes(sums[i], Block::kWarp);
+    e.when(e.both(wanted[i], e.compare(Predicate::eq, block.lane, e.number(0))),
+           [&] { e.store(sum, block.result(0), numbers[i]); });
+  }
 }
 
 void StatisticsEmitter::build() {
   block.items([&](Value item) { part(item); });
   block.last([&] {
-    auto each = scf::ForOp::create(e.b, e.loc, block.warp, e.number(shape.heads * kHeadStatistics),
-                                   e.number(kThreads / Block::kWarp));
-    OpBuilder::InsertionGuard guard(e.b);
-    e.b.setInsertionPointToStart(each.getBody());
-    result(each.getInductionVar());
+    const int64_t warps = kThreads / Block::kWarp;
+    e.loop(e.number(0), e.number(shape.heads * kHeadStatistics), warps * kTogether,
+           [&](Value first) { results(e.addi(first, block.warp), warps); });
   });
 }
 
