@@ -106,8 +106,13 @@ TEST(Format, RefusesABlockThatLostItsEnd) {
             "model m(weights = 3) {\n  let a = 4 *\n      weights mod 2\n}\n");
 }
 
-// Found by fuzzing. Catches: spaces taken out between words that then are another one.
+// Found by fuzzing. Catches: spaces taken out between words that then are another one; a space put in front of an
+// index, which then is a layout.
 TEST(Format, JoinsNoWords) {
+  const std::string table =
+      "weights w for m {\n  a      <-> \"a\" [dim]\n  longer <-> \"b\"[i]\n  b <-> c[i].d [dim]\n}\n";
+  EXPECT_EQ(formatted(table), "weights w for m {\n  a      <-> \"a\"    [dim]\n  longer <-> \"b\"    [i]\n  "
+                              "b      <-> c[i].d [dim]\n}\n");
   for (const char *text : {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5"}) {
     const std::string plan = std::string("plan p for m {\n  windows 8 on ") + text + "\n}\n";
     EXPECT_EQ(wordsOf(formatted(plan)), wordsOf(plan)) << formatted(plan);
