@@ -253,11 +253,12 @@ bool Formatter::spaceBetween(const Line &line, size_t i) const {
   bool sign = a.is("-") && (i < 2 || !endsOperand(*line.tokens[i - 2]));
   if (sign)
     return false;
-  if ((b.is("(") || b.is("[")) && (a.kind == Token::Kind::Word || closes(a))) {
+  if (b.is("(") || b.is("[")) {
     // In plans and tables a space tells a list from an index.
+    const bool indexed = a.kind == Token::Kind::Word || closes(a);
     if (line.context != Context::Model && line.context != Context::File)
-      return b.spaceBefore;
-    return isWordOperator(a);
+      return b.spaceBefore || !(indexed || a.kind == Token::Kind::Number);
+    return !indexed || isWordOperator(a);
   }
   return true;
 }

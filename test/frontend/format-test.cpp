@@ -113,9 +113,10 @@ TEST(Format, JoinsNoWords) {
       "weights w for m {\n  a      <-> \"a\" [dim]\n  longer <-> \"b\"[i]\n  b <-> c[i].d [dim]\n}\n";
   EXPECT_EQ(formatted(table), "weights w for m {\n  a      <-> \"a\"    [dim]\n  longer <-> \"b\"    [i]\n  "
                               "b      <-> c[i].d [dim]\n}\n");
-  for (const char *text : {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5"}) {
+  for (const char *text : {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5", "0[a]"}) {
     const std::string plan = std::string("plan p for m {\n  windows 8 on ") + text + "\n}\n";
     EXPECT_EQ(wordsOf(formatted(plan)), wordsOf(plan)) << formatted(plan);
+    EXPECT_EQ(formatted(formatted(plan)), formatted(plan));
   }
 }
 
