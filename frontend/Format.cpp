@@ -245,6 +245,10 @@ bool Formatter::spaceBetween(const Line &line, size_t i) const {
     return false;
   if (a.is("{") && b.is("}"))
     return false;
+  // In plans and tables a space ends a path, and tells a list from an index.
+  const bool paths = line.context != Context::Model && line.context != Context::File;
+  if (paths && b.is("."))
+    return b.spaceBefore;
   const bool beside = isDot(a) && isDot(b);
   if (beside || (a.is(".") && b.kind == Token::Kind::Number) || (a.kind == Token::Kind::Number && b.is(".")))
     return b.spaceBefore; // together they could be another word: `0. 02`, `. .`
@@ -254,9 +258,8 @@ bool Formatter::spaceBetween(const Line &line, size_t i) const {
   if (sign)
     return false;
   if (b.is("(") || b.is("[")) {
-    // In plans and tables a space tells a list from an index.
     const bool indexed = a.kind == Token::Kind::Word || closes(a);
-    if (line.context != Context::Model && line.context != Context::File)
+    if (paths)
       return b.spaceBefore || !(indexed || a.kind == Token::Kind::Number);
     return !indexed || isWordOperator(a);
   }

@@ -113,7 +113,9 @@ TEST(Format, JoinsNoWords) {
       "weights w for m {\n  a      <-> \"a\" [dim]\n  longer <-> \"b\"[i]\n  b <-> c[i].d [dim]\n}\n";
   EXPECT_EQ(formatted(table), "weights w for m {\n  a      <-> \"a\"    [dim]\n  longer <-> \"b\"    [i]\n  "
                               "b      <-> c[i].d [dim]\n}\n");
-  for (const char *text : {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5", "0[a]"}) {
+  EXPECT_EQ(formatted("plan p for m {\nwindows 8 on a .b\n}\n"), "plan p for m {\n  windows 8 on a .b\n}\n");
+  for (const char *text :
+       {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5", "0[a]", "a .b", "a[1] .b"}) {
     const std::string plan = std::string("plan p for m {\n  windows 8 on ") + text + "\n}\n";
     EXPECT_EQ(wordsOf(formatted(plan)), wordsOf(plan)) << formatted(plan);
     EXPECT_EQ(formatted(formatted(plan)), formatted(plan));
