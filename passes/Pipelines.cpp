@@ -113,7 +113,11 @@ void weft::buildPipeline(PassManager &manager, const PipelineOptions &options) {
   manager.addPass(createOutlineKernelsPass());
   if (gpu) {
     manager.addPass(createStoreInBf16Pass(store));
-    manager.addPass(createFoldActivationsPass());
+    FoldActivationsPassOptions activations;
+    activations.chip = options.chip;
+    // An activation that is made again is a row kernel, not a product.
+    activations.keeps = options.memory == MemoryPolicy::Fast && !options.recompute;
+    manager.addPass(createFoldActivationsPass(activations));
   }
   // Last of what names kernels: what is saved is known to the byte, and clones are
   // launches of the same kernels. Nothing behind it may merge equal launches.

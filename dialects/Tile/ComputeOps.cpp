@@ -185,8 +185,21 @@ LogicalResult QuadOp::verify() {
 
 LogicalResult CastOp::verify() {
   FragType from = getFrag().getType(), to = getType();
-  if (!from.getElement().isF32() || !to.getElement().isBF16() || from.getColumns() != to.getColumns()) // C1
-    return emitOpError() << "expects f32 to bf16 of one shape, but got " << from << " and " << to;
+  if (from.getElement() == to.getElement() || from.getColumns() != to.getColumns()) // C1
+    return emitOpError() << "expects f32 to bf16 or bf16 to f32, of one shape, but got " << from << " and "
+                         << to;
+  return success();
+}
+
+LogicalResult ColumnsOp::verify() {
+  FragType from = getFrag().getType(), to = getType();
+  if (from.getElement() != to.getElement()) // C1
+    return emitOpError() << "expects one type of elements, but got " << from << " and " << to;
+  auto first = static_cast<int64_t>(getFirst());
+  const int64_t step = from.getElement().isBF16() ? 16 : 8;
+  if (first < 0 || first % step != 0 || first + to.getColumns() > from.getColumns()) // C2
+    return emitOpError() << "expects a multiple of " << step << " with " << to.getColumns()
+                         << " columns from there on in " << from << ", but got " << first;
   return success();
 }
 

@@ -138,11 +138,24 @@ def Tile_QuadOp : Tile_Op<"quad", [Pure]> {
 }
 
 def Tile_CastOp : Tile_Op<"cast", [Pure]> {
-  let summary = "an accumulator as the left operand of a product: f32 rounded to bf16, to nearest even";
-  let description = [{ Constraints: from f32 to bf16 of the same shape (C1). }];
+  let summary = "a fragment in the other type of elements: f32 rounded to bf16, to nearest even, or bf16 as f32";
+  let description = [{ Constraints: between f32 and bf16, of the same shape (C1). }];
   let arguments = (ins Tile_FragType:$frag);
   let results = (outs Tile_FragType:$result);
   let assemblyFormat = "$frag attr-dict `:` type($frag) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Tile_ColumnsOp : Tile_Op<"columns", [Pure]> {
+  let summary = "some columns of a fragment: the same registers";
+  let description = [{
+    Columns `first` and on, as many as the result has. Constraints: the result has the
+    fragment's elements (C1); `first` is a multiple of 8, of 16 for bf16, and the
+    fragment has those columns (C2).
+  }];
+  let arguments = (ins Tile_FragType:$frag, I64Attr:$first);
+  let results = (outs Tile_FragType:$result);
+  let assemblyFormat = "$frag `from` $first attr-dict `:` type($frag) `->` type($result)";
   let hasVerifier = 1;
 }
 

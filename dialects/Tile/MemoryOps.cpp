@@ -159,17 +159,23 @@ static LogicalResult verifyElements(Operation *op, Type value, GlobalType global
                            << ", but got " << global;
 }
 
-static LogicalResult verifyFragElements(Operation *op, FragType frag, GlobalType global) {
-  return verifyElements(op, frag.getElement(), global);
+static LogicalResult verifyFragElements(Operation *op, FragType frag, GlobalType global, bool wide) {
+  constexpr int64_t kWide = 32;                              // a quad's 16 bytes each
+  if (failed(verifyElements(op, frag.getElement(), global))) // C1
+    return failure();
+  if (wide && (!global.getElement().isBF16() || frag.getColumns() % kWide != 0)) // C2
+    return op->emitOpError() << "expects elements of bf16 and a multiple of " << kWide
+                             << " columns with 'wide', but got " << global << " and " << frag;
+  return success();
 }
 
 LogicalResult StoreFragOp::verify() {
-  return verifyFragElements(*this, getFrag().getType(), getGlobal().getType()); // C1
+  return verifyFragElements(*this, getFrag().getType(), getGlobal().getType(), getWide());
 }
 
 LogicalResult LoadFragOp::verify() {
-  return verifyFragElements(*this, getType(), getGlobal().getType());
-} // C1
+  return verifyFragElements(*this, getType(), getGlobal().getType(), getWide());
+}
 
 LogicalResult StoreRowsOp::verify() {
   return verifyElements(*this, elementOf(getRows().getType()), getGlobal().getType()); // C1

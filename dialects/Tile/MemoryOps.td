@@ -176,12 +176,14 @@ def Tile_StoreFragOp : Tile_Op<"store_frag"> {
   let description = [{
     Element (r, c) goes to `offset + r * stride + c`, for r below `limit`, with `tail` for
     r from `limit` on; f32 is
-    rounded to nearest even where elements are bf16. `offset` and `stride` are even.
-    Constraints: elements are bf16 or f32, and bf16 for a fragment of bf16 (C1).
+    rounded to nearest even where elements are bf16. `offset` and `stride` are even; with
+    `wide` they are multiples of 8, and a thread writes 16 bytes at a time.
+    Constraints: elements are bf16 or f32, and bf16 for a fragment of bf16 (C1); `wide` is
+    for elements of bf16 and a multiple of 32 columns (C2).
   }];
   let arguments = (ins Tile_FragType:$frag, Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit,
-                   UnitAttr:$tail);
-  let assemblyFormat = "$frag `,` $global `[` $offset `]` `stride` $stride `rows` $limit (`tail` $tail^)? attr-dict `:` type($frag) `,` type($global)";
+                   UnitAttr:$tail, UnitAttr:$wide);
+  let assemblyFormat = "$frag `,` $global `[` $offset `]` `stride` $stride `rows` $limit (`tail` $tail^)? (`wide` $wide^)? attr-dict `:` type($frag) `,` type($global)";
   let hasVerifier = 1;
 }
 
@@ -189,12 +191,13 @@ def Tile_LoadFragOp : Tile_Op<"load_frag"> {
   let summary = "reads a fragment's rows from global memory";
   let description = [{
     Element (r, c) is `offset + r * stride + c`, and 0 from row `limit` on. `offset`
-    and `stride` are even. Constraints: elements are bf16 or f32, and bf16 for a
-    fragment of bf16 (C1).
+    and `stride` are even; with `wide` they are multiples of 8, and a thread reads 16
+    bytes at a time. Constraints: elements are bf16 or f32, and bf16 for a
+    fragment of bf16 (C1); `wide` is for elements of bf16 and a multiple of 32 columns (C2).
   }];
-  let arguments = (ins Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit);
+  let arguments = (ins Tile_GlobalType:$global, I64:$offset, I64:$stride, I32:$limit, UnitAttr:$wide);
   let results = (outs Tile_FragType:$result);
-  let assemblyFormat = "$global `[` $offset `]` `stride` $stride `rows` $limit attr-dict `:` type($global) `->` type($result)";
+  let assemblyFormat = "$global `[` $offset `]` `stride` $stride `rows` $limit (`wide` $wide^)? attr-dict `:` type($global) `->` type($result)";
   let hasVerifier = 1;
 }
 

@@ -17,6 +17,8 @@ public:
     stream << kernel.getChunks() << ";";
     if (Attribute form = kernel->getAttr("weft.form")) // of attention (Gpu/Attend.h)
       attribute(form);
+    if (kernel->hasAttr("weft.on_tiles")) // products and what follows them (Gpu/Gpu.h)
+      stream << "on tiles;";
     for (BlockArgument argument : kernel.getBody().front().getArguments())
       define(argument);
     for (Operation &op : kernel.getBody().front())

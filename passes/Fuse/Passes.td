@@ -54,19 +54,28 @@ def StoreInBf16Pass : Pass<"weft-store-in-bf16", "::mlir::ModuleOp"> {
 }
 
 def FoldActivationsPass : Pass<"weft-fold-activations", "::mlir::ModuleOp"> {
-  let summary = "products apply gelu_tanh's gradient to what they write";
+  let summary = "products do what follows them element by element";
   let description = [{
-    For the GPU. A product that only `unary_grad gelu_tanh` reads is multiplied
-    by the gradient where it is made. Folded is what cuBLASLt has an epilogue
-    for: factors, result and the kept value in bf16, without `init`. It is
-    lossy: the gradient sees the product before it is rounded. gelu_tanh itself
-    stays a kernel of its own: cuBLASLt's epilogue for it takes longer.
+    For the GPU. With WEFT_CUDA_PRODUCTS=generated a product in bf16 without `init`
+    and the first launch that reads it become one kernel on tiles, where that launch is
+    functions of elements: on sm_90a, from 528 tiles of 128 x 256 and 9 steps of 64
+    summed columns on, with at most two inputs and results besides the factors. What
+    others read of the product is a result, with `keeps`. The function sees the
+    product rounded, as it did.
+
+    Else a product that only `unary_grad gelu_tanh` reads is multiplied by the gradient
+    where it is made: what cuBLASLt has an epilogue for, with factors, result and the
+    kept value in bf16, without `init`. It is lossy: the gradient sees the product
+    before it is rounded. gelu_tanh itself stays a kernel of its own: cuBLASLt's
+    epilogue for it takes longer.
 
     - Needs: `weft-store-in-bf16`.
     - Gives: no launch of its own for such a gradient.
     - Cost: one walk, one kernel tried for each pair of kernels.
-    - Example: `test/passes/Fuse/fold-activations.mlir`.
+    - Example: `test/passes/Fuse/fold-activations.mlir`, `test/passes/Fuse/fold-on-tiles.mlir`.
   }];
+  let options = [Option<"chip", "chip", "std::string", "\"sm_90a\"", "the GPU: sm_90a has tiles">,
+                 Option<"keeps", "keeps", "bool", "true", "fold on tiles what is kept for later, too">];
 }
 
 def TilePatternsPass : Pass<"weft-tile-patterns", "::mlir::ModuleOp"> {

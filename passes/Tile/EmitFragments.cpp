@@ -126,11 +126,23 @@ void KernelEmitter::emit(QuadOp op) {
 }
 
 void KernelEmitter::emit(CastOp op) {
-  const Values &parts = get(op.getFrag());
-  Values pairs;
-  for (size_t i = 0; i < parts.size(); i += 2)
-    pairs.push_back(pack(parts[i], parts[i + 1]));
-  set(op, std::move(pairs));
+  const Values parts = get(op.getFrag());
+  Values cast;
+  if (op.getType().getElement().isF32())
+    for (Value pair : parts)
+      cast.append({widen(pair, false), widen(pair, true)});
+  else
+    for (size_t i = 0; i < parts.size(); i += 2)
+      cast.push_back(pack(parts[i], parts[i + 1]));
+  set(op, std::move(cast));
+}
+
+void KernelEmitter::emit(ColumnsOp op) {
+  const Values parts = get(op.getFrag());
+  // Two registers a thread for each 8 columns of pairs, four of f32.
+  const size_t eight = op.getType().getElement().isBF16() ? 2 : 4;
+  size_t first = op.getFirst() / 8 * eight, count = op.getType().getColumns() / 8 * eight;
+  set(op, Values(ArrayRef<Value>(parts).slice(first, count)));
 }
 
 void KernelEmitter::emit(ZeroOp op) {

@@ -3,6 +3,7 @@
 #include "passes/Tile/Emitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -41,7 +42,107 @@ Value KernelEmitter::inRows(Value row, Value limit, bool tail) {
 // Fragments: a pair of columns at a time
 //===----------------------------------------------------------------------===//
 
+/// By swaps over a distance of one thread, then of two: of two registers a thread gives the
+/// one that is the other's.
+void KernelEmitter::exchange(MutableArrayRef<Value> four) {
+  for (int64_t distance : {1, 2}) {
+    Value upper = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                        arith::AndIOp::create(builder, loc, quadLane, i32(distance)), i32(0));
+    for (int64_t low : {0, distance == 1 ? 2 : 1}) {
+      Value &first = four[low], &second = four[low + distance];
+      Value given = arith::SelectOp::create(builder, loc, upper, first, second);
+      Value taken = NVVM::ShflOp::create(builder, loc, given.getType(), i32(-1), given, i32(distance),
+                                         i32(31), NVVM::ShflKind::bfly, UnitAttr());
+      first = arith::SelectOp::create(builder, loc, upper, taken, first);
+      second = arith::SelectOp::create(builder, loc, upper, second, taken);
+    }
+  }
+}
+
+/// Bytes from one 32 columns of bf16 to the next, of which a thread of a quad moves a quarter.
+static constexpr int64_t kWideBytes = 64, kWideAlignment = 16;
+
+/// Where a thread's first 16 bytes of a row are. Made anew where it is used: kept from before a
+/// loop, the places of all rows of all tensors would take more registers than they are worth.
+Value KernelEmitter::wideAddress(TypedValue<GlobalType> global, Value offset, Value row, Value stride) {
+  Value own = assembly("mov.u32 $0, $1;", "=r,r", {row}, {builder.getI32Type()}).front();
+  return stridedAddress(global, add(offset, wide(shift(quadLane, -3))), own, stride);
+}
+
+void KernelEmitter::storeWide(StoreFragOp op) {
+  const Values parts = get(op.getFrag());
+  FragType type = op.getFrag().getType();
+  auto word = VectorType::get({4}, builder.getI32Type());
+  for (int64_t h = 0; h < 2; ++h) {
+    Values words;
+    for (int64_t first = 0; first < type.getColumns() / 8; first += 4) {
+      Values four;
+      for (int64_t j = first; j < first + 4; ++j)
+        four.push_back(type.getElement().isBF16() ? parts[2 * j + h]
+                                                  : pack(parts[4 * j + 2 * h], parts[4 * j + 2 * h + 1]));
+      exchange(four);
+      Value all = LLVM::PoisonOp::create(builder, loc, word);
+      for (int64_t i = 0; i < 4; ++i)
+        all = LLVM::InsertElementOp::create(builder, loc, all, four[i], i32(i));
+      words.push_back(all);
+    }
+    Value row = rowOf(h);
+    auto branch = scf::IfOp::create(builder, loc, inRows(row, one(op.getLimit()), op.getTail()),
+                                    /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(branch.thenYield());
+    Value base = wideAddress(op.getGlobal(), one(op.getOffset()), row, one(op.getStride()));
+    for (auto [number, all] : llvm::enumerate(words))
+      LLVM::StoreOp::create(builder, loc, all, advance(base, kWideBytes * static_cast<int64_t>(number)),
+                            kWideAlignment);
+  }
+  rejoin();
+}
+
+void KernelEmitter::loadWide(LoadFragOp op) {
+  FragType type = op.getType();
+  auto word = VectorType::get({4}, builder.getI32Type());
+  int64_t count = type.getColumns() / 32;
+  Values halves[2];
+  for (int64_t h = 0; h < 2; ++h) {
+    Value row = rowOf(h), none = LLVM::ZeroOp::create(builder, loc, word);
+    auto branch =
+        scf::IfOp::create(builder, loc, SmallVector<Type>(count, word), less(row, one(op.getLimit())),
+                          /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(builder, loc, Values(count, none));
+    builder.setInsertionPointToStart(branch.thenBlock());
+    Value base = wideAddress(op.getGlobal(), one(op.getOffset()), row, one(op.getStride()));
+    Values words;
+    for (int64_t number = 0; number < count; ++number)
+      words.push_back(
+          LLVM::LoadOp::create(builder, loc, word, advance(base, kWideBytes * number), kWideAlignment));
+    scf::YieldOp::create(builder, loc, words);
+    halves[h] = Values(branch.getResults());
+  }
+  rejoin();
+  Values pairs(2 * type.getColumns() / 8);
+  for (int64_t h = 0; h < 2; ++h)
+    for (int64_t number = 0; number < count; ++number) {
+      Values four;
+      for (int64_t i = 0; i < 4; ++i)
+        four.push_back(LLVM::ExtractElementOp::create(builder, loc, halves[h][number], i32(i)));
+      exchange(four);
+      for (int64_t i = 0; i < 4; ++i)
+        pairs[2 * (4 * number + i) + h] = four[i];
+    }
+  if (type.getElement().isBF16())
+    return set(op, std::move(pairs));
+  Values parts;
+  for (Value pair : pairs)
+    parts.append({widen(pair, false), widen(pair, true)});
+  set(op, std::move(parts));
+}
+
 void KernelEmitter::emit(StoreFragOp op) {
+  if (op.getWide())
+    return storeWide(op);
   const Values parts = get(op.getFrag());
   FragType type = op.getFrag().getType();
   bool packed = type.getElement().isBF16(), narrow = op.getGlobal().getType().getElement().isBF16();
@@ -72,6 +173,8 @@ void KernelEmitter::emit(StoreFragOp op) {
 }
 
 void KernelEmitter::emit(LoadFragOp op) {
+  if (op.getWide())
+    return loadWide(op);
   FragType type = op.getType();
   bool packed = type.getElement().isBF16(), narrow = op.getGlobal().getType().getElement().isBF16();
   int64_t blocks = type.getColumns() / 8;

@@ -160,7 +160,7 @@ LogicalResult KernelEmitter::emitTileOp(Operation *op) {
       .Case<NextItemOp, WriteOp, ReadOp>(fine)
       .Case<StoreFragOp, LoadFragOp, StoreRowsOp, LoadRowsOp, LoadColsOp, StoreOp, LoadOp>(fine)
       .Case<FenceProductsOp, CommitProductsOp, WaitProductsOp, ProductSyncOp>(fine)
-      .Case<Exp2Op, ReduceOp, QuadOp, CastOp, ZeroOp, SplatOp>(fine)
+      .Case<Exp2Op, ReduceOp, QuadOp, CastOp, ColumnsOp, ZeroOp, SplatOp>(fine)
       .Default([](Operation *other) { return other->emitOpError() << "has no form in PTX yet"; });
 }
 

@@ -95,6 +95,12 @@ private:
   Values loadMatrices(mlir::Value address, bool transposed);
 
   // EmitGlobal.cpp: fragments and scalars in global memory.
+  mlir::Value wideAddress(mlir::TypedValue<GlobalType> global, mlir::Value offset, mlir::Value row,
+                          mlir::Value stride);
+  void storeWide(StoreFragOp op);
+  void loadWide(LoadFragOp op);
+  /// Four registers of each thread of a quad, exchanged: thread q gets the others' q-th.
+  void exchange(llvm::MutableArrayRef<mlir::Value> four);
   void emit(StoreFragOp op);
   void emit(LoadFragOp op);
   void emit(StoreRowsOp op);
@@ -134,6 +140,7 @@ private:
   void emit(ReduceOp op);
   void emit(QuadOp op);
   void emit(CastOp op);
+  void emit(ColumnsOp op);
   void emit(ZeroOp op);
   void emit(SplatOp op);
   mlir::Value fold(Fold kind, mlir::Value a, mlir::Value b);

@@ -73,7 +73,7 @@ absl::Status Cta::performTile(Warpgroup &w, Operation *op) {
     return performScalar(w, op);
   if (auto map = dyn_cast<MapOp>(op))
     return performMap(w, map);
-  if (isa<ReduceOp, QuadOp, CastOp, ZeroOp, SplatOp>(op))
+  if (isa<ReduceOp, QuadOp, CastOp, ColumnsOp, ZeroOp, SplatOp>(op))
     return performFragment(w, op);
   if (auto next = dyn_cast<NextItemOp>(op))
     return nextItem(w, next);

@@ -55,15 +55,19 @@ struct Rows {
 };
 } // namespace
 
-/// Threads move two elements at once: rows start at even elements.
-static bool isEven(int64_t offset, int64_t stride) { return ((offset | stride) & 1) == 0; }
+/// Threads move two elements at once, or eight: where rows have to start.
+static int64_t stepOf(bool wide) { return wide ? 8 : 2; }
+static bool isAligned(int64_t offset, int64_t stride, bool wide) {
+  return ((offset | stride) & (stepOf(wide) - 1)) == 0;
+}
 
 absl::Status Cta::loadFrag(Warpgroup &w, LoadFragOp op) {
   int64_t offset = integer(w, op.getOffset()), stride = integer(w, op.getStride()),
           rows = op.getType().getRows(), columns = op.getType().getColumns();
-  if (!isEven(offset, stride))
+  if (!isAligned(offset, stride, op.getWide()))
     return fault(kMisaligned, op,
-                 absl::StrCat("offset ", offset, " and stride ", stride, " have to be even"));
+                 absl::StrCat("offset ", offset, " and stride ", stride, " have to be multiples of ",
+                              stepOf(op.getWide())));
   auto result = std::make_shared<Registers>();
   result->numbers.assign(static_cast<size_t>(rows * columns), 0.0f);
   for (int64_t row = 0; row < std::min(rows, integer(w, op.getLimit())); ++row)
@@ -83,9 +87,10 @@ absl::Status Cta::storeFrag(Warpgroup &w, StoreFragOp op) {
     return frag.status();
   int64_t offset = integer(w, op.getOffset()), stride = integer(w, op.getStride());
   int64_t rows = op.getFrag().getType().getRows(), columns = op.getFrag().getType().getColumns();
-  if (!isEven(offset, stride))
+  if (!isAligned(offset, stride, op.getWide()))
     return fault(kMisaligned, op,
-                 absl::StrCat("offset ", offset, " and stride ", stride, " have to be even"));
+                 absl::StrCat("offset ", offset, " and stride ", stride, " have to be multiples of ",
+                              stepOf(op.getWide())));
   Rows stored(rows, integer(w, op.getLimit()), op.getTail());
   for (int64_t row = stored.first; row < stored.end; ++row)
     for (int64_t column = 0; column < columns; ++column)

@@ -161,6 +161,15 @@ absl::Status Cta::performFragment(Warpgroup &w, Operation *op) {
     result->numbers = (*frag)->numbers;
     for (float &number : result->numbers)
       number = roundToBf16(number);
+  } else if (auto part = dyn_cast<ColumnsOp>(op)) {
+    absl::StatusOr<RegistersRef> frag = settled(w, op, part.getFrag());
+    if (!frag.ok())
+      return frag.status();
+    int64_t all = part.getFrag().getType().getColumns(), count = part.getType().getColumns();
+    for (int64_t row = 0; row < FragType::kFragRows; ++row) {
+      auto from = (*frag)->numbers.begin() + row * all + static_cast<int64_t>(part.getFirst());
+      result->numbers.insert(result->numbers.end(), from, from + count);
+    }
   } else {
     Type type = op->getResult(0).getType();
     auto splat = dyn_cast<SplatOp>(op);

@@ -98,6 +98,10 @@ std::optional<int64_t> attendItems(KernelOp kernel, const GpuTarget &target);
 /// no tiles for them.
 rt::AttendTiles attendTiles(int64_t channel, const GpuTarget &target);
 
+/// The whole way to PTX of the kernel on tiles that `build` makes of a copy in a context of its own.
+llvm::FailureOr<rt::Kernel> compileTiles(KernelOp kernel, const GpuTarget &target,
+                                         llvm::function_ref<llvm::FailureOr<AttendTile>(KernelOp)> build);
+
 /// The whole way to PTX, in the form that the kernel asks for. Safe to call from several
 /// threads, also on kernels of one module: the kernel is copied into a context of its own.
 llvm::FailureOr<rt::Kernel> compileAttend(KernelOp kernel, const GpuTarget &target);

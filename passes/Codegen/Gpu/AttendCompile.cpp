@@ -10,9 +10,8 @@ using namespace mlir;
 
 namespace weft {
 
-/// The kernel that `build` makes of a copy in a context of its own.
-static FailureOr<rt::Kernel> compileTiles(KernelOp kernel, const GpuTarget &target,
-                                          function_ref<FailureOr<AttendTile>(KernelOp)> build) {
+FailureOr<rt::Kernel> compileTiles(KernelOp kernel, const GpuTarget &target,
+                                   function_ref<FailureOr<AttendTile>(KernelOp)> build) {
   DialectRegistry registry;
   registerWeftDialects(registry);
   tile::registerTileDialects(registry);

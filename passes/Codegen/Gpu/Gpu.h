@@ -35,6 +35,17 @@ int64_t gpuGridOf(KernelOp kernel, const GpuTarget &target = {});
 /// weft-fold-activations folds into it, when cuBLASLt can do it as it is stored.
 std::optional<rt::Gemm> gpuGemmOf(KernelOp kernel);
 
+/// On a kernel of a product and what follows it element by element: tiles do both. Without it
+/// the product is cuBLASLt's.
+inline constexpr llvm::StringLiteral kOnTilesAttr = "weft.on_tiles";
+
+/// Work items of such a kernel and steps of each, of 64 columns that are summed over; with the
+/// attribute or without. None where tiles don't do it.
+struct FoldedSize {
+  int64_t items = 0, steps = 0;
+};
+std::optional<FoldedSize> gpuFoldedSize(KernelOp kernel, const GpuTarget &target);
+
 /// A kernel written out: one entry in the LLVM and NVVM dialects, or before
 /// lowering in scf, arith and vector.
 struct GpuCode {

@@ -2,6 +2,7 @@
 #include "passes/Codegen/Codegen.h"
 #include "passes/Codegen/Gemms.h"
 #include "passes/Codegen/Gpu/Attend.h"
+#include "passes/Codegen/Gpu/FoldedProduct.h"
 #include "passes/Codegen/Gpu/Gpu.h"
 #include "passes/Codegen/Gpu/Kinds.h"
 #include "passes/Codegen/Gpu/Pattern.h"
@@ -173,7 +174,17 @@ static bool isPatternProduct(KernelOp kernel) {
   return llvm::any_of(kernel.getBody().front(), [](Operation &op) { return isa<MixProductOp>(op); });
 }
 
+std::optional<FoldedSize> gpuFoldedSize(KernelOp kernel, const GpuTarget &target) {
+  Copy copy(kernel, target);
+  std::string why;
+  auto problem = succeeded(copy.bare) ? readFolded(*copy.bare, target, why) : std::nullopt;
+  return problem ? std::optional(foldedSize(*problem)) : std::nullopt;
+}
+
 int64_t gpuGridOf(KernelOp kernel, const GpuTarget &target) {
+  if (kernel->hasAttr(kOnTilesAttr))
+    if (auto size = gpuFoldedSize(kernel, target))
+      return size->items;
   if (isAttention(kernel))
     if (auto items = attendItems(kernel, target))
       return *items;
@@ -266,6 +277,8 @@ FailureOr<rt::Kernel> compileGpuKernel(KernelOp kernel, const GpuTarget &target)
     return compileAttend(kernel, target);
   if (isPatternProduct(kernel))
     return compilePattern(kernel, target);
+  if (kernel->hasAttr(kOnTilesAttr))
+    return compileFolded(kernel, target);
   rt::Kernel result;
   result.name = kernel.getSymName().str();
   result.hash = structuralHash(kernel);

@@ -45,6 +45,17 @@ def product(tool):
     check("product", d, np.float64(from_bf16(a)) @ from_bf16(b).T, 1e-6)
 
 
+def wide(tool):
+    """Each element once, none behind the last row. Catches: threads of a quad that swap other registers."""
+    x = to_bf16(np.arange(64 * 96, dtype=np.float32).reshape(64, 96) % 251)
+    y = np.full((64, 96), 0xFFFF, np.uint16)
+    launch(ptx(tool, "wide", "sm_90a"), [y, x], 128)
+    expected = np.concatenate([x[:, 64:], x[:, :64]], axis=1)
+    if not (y[:61] == expected[:61]).all() or not (y[61:] == 0xFFFF).all():
+        sys.exit(f"wide: rows of other numbers: {y[:2]}, expected {expected[:2]}")
+    print("wide: every element in its place")
+
+
 def product80(tool):
     a, b = normal(64, 64), normal(64, 32)
     d = np.full((64, 32), 0xFFFF, np.uint16)
@@ -194,7 +205,7 @@ def hankel(tool):
 
 
 if __name__ == "__main__":
-    for case in (product, product80, attention, hankel):
+    for case in (product, wide, product80, attention, hankel):
         case(sys.argv[1])
     for case in ((128, False, False), (128, True, True), (64, False, True), (64, True, False), (32, False, False),
                  (32, True, False), (0, False, False), (0, True, False)):

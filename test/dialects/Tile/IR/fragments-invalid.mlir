@@ -132,8 +132,44 @@ tile.kernel @cast_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 13
   %r = tile.zero : !tile.rows<64xf32>
   %h = tile.zero : !tile.rows<64xi32>
   %c = tile.zero : !tile.cols<8xf32>
-  // expected-error@+1 {{expects f32 to bf16 of one shape}}
+  // expected-error@+1 {{expects f32 to bf16 or bf16 to f32, of one shape}}
   %x = tile.cast %f : !tile.frag<64x16xf32> -> !tile.frag<64x32xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @cast_c1_same(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %f = tile.zero : !tile.frag<64x16xf32>
+  // expected-error@+1 {{expects f32 to bf16 or bf16 to f32, of one shape}}
+  %x = tile.cast %f : !tile.frag<64x16xf32> -> !tile.frag<64x16xf32>
+  tile.return
+}
+
+// -----
+
+tile.kernel @columns_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %f = tile.zero : !tile.frag<64x32xf32>
+  // expected-error@+1 {{expects one type of elements}}
+  %x = tile.columns %f from 0 : !tile.frag<64x32xf32> -> !tile.frag<64x16xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @columns_c2(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %f = tile.zero : !tile.frag<64x32xbf16>
+  // expected-error@+1 {{expects a multiple of 16 with 16 columns from there on}}
+  %x = tile.columns %f from 8 : !tile.frag<64x32xbf16> -> !tile.frag<64x16xbf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @columns_c2_end(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %f = tile.zero : !tile.frag<64x32xf32>
+  // expected-error@+1 {{expects a multiple of 8 with 16 columns from there on}}
+  %x = tile.columns %f from 24 : !tile.frag<64x32xf32> -> !tile.frag<64x16xf32>
   tile.return
 }
 

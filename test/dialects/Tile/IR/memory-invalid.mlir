@@ -238,6 +238,27 @@ tile.kernel @store_frag_c1(%g: !tile.global<f32>, %m: !tile.map) threads 128 sha
 
 // -----
 
+tile.kernel @store_frag_c2(%g: !tile.global<bf16>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %o = arith.constant 0 : i64
+  %i = arith.constant 0 : i32
+  %f = tile.zero : !tile.frag<64x16xbf16>
+  // expected-error@+1 {{expects elements of bf16 and a multiple of 32 columns with 'wide'}}
+  tile.store_frag %f, %g[%o] stride %o rows %i wide : !tile.frag<64x16xbf16>, !tile.global<bf16>
+  tile.return
+}
+
+// -----
+
+tile.kernel @load_frag_c2(%g: !tile.global<f32>, %m: !tile.map) threads 128 shared 131072 items 1 {
+  %o = arith.constant 0 : i64
+  %i = arith.constant 0 : i32
+  // expected-error@+1 {{expects elements of bf16 and a multiple of 32 columns with 'wide'}}
+  %f = tile.load_frag %g[%o] stride %o rows %i wide : !tile.global<f32> -> !tile.frag<64x32xf32>
+  tile.return
+}
+
+// -----
+
 tile.kernel @load_frag_c1(%g: !tile.global<i32>, %m: !tile.map) threads 128 shared 131072 items 1 {
   %i = arith.constant 0 : i32
   %o = arith.constant 0 : i64

@@ -102,6 +102,14 @@ tile.kernel @ops(%g: !tile.global<bf16>, %f: !tile.global<f32>, %m: !tile.map) t
   %ra = tile.read_frag %h : !half -> !tile.frag<64x128xbf16>
   // CHECK: tile.write_frag %{{.*}}, %{{.*}} : {{(!tile.frag)?}}<64x128xbf16>,
   tile.write_frag %ra, %h : !tile.frag<64x128xbf16>, !half
+  // CHECK: tile.columns %{{.*}} from 64 : {{(!tile.frag)?}}<64x128xbf16> -> {{(!tile.frag)?}}<64x32xbf16>
+  %columns = tile.columns %a from 64 : !tile.frag<64x128xbf16> -> !tile.frag<64x32xbf16>
+  // CHECK: tile.cast %{{.*}} : {{(!tile.frag)?}}<64x32xbf16> -> {{(!tile.frag)?}}<64x32xf32>
+  %wider = tile.cast %columns : !tile.frag<64x32xbf16> -> !tile.frag<64x32xf32>
+  // CHECK: tile.load_frag %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} wide : {{(!tile.global)?}}<bf16> -> {{(!tile.frag)?}}<64x32xbf16>
+  %lw = tile.load_frag %g[%o] stride %o rows %i wide : !tile.global<bf16> -> !tile.frag<64x32xbf16>
+  // CHECK: tile.store_frag %{{.*}}, %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} wide : {{(!tile.frag)?}}<64x32xf32>, {{(!tile.global)?}}<bf16>
+  tile.store_frag %wider, %g[%o] stride %o rows %i wide : !tile.frag<64x32xf32>, !tile.global<bf16>
   // CHECK: tile.load_frag %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} : {{(!tile.global)?}}<bf16> -> {{(!tile.frag)?}}<64x128xf32>
   %lf = tile.load_frag %g[%o] stride %o rows %i : !tile.global<bf16> -> !acc
   // CHECK: tile.store_frag %{{.*}}, %{{.*}}[%{{.*}}] stride %{{.*}} rows %{{.*}} : {{(!tile.frag)?}}<64x128xf32>, {{(!tile.global)?}}<bf16>
