@@ -37,7 +37,6 @@ bool isOneOf(std::string_view text, std::initializer_list<std::string_view> word
 bool opens(const Token &token) { return token.is("(") || token.is("[") || token.is("{"); }
 bool closes(const Token &token) { return token.is(")") || token.is("]") || token.is("}"); }
 
-bool isText(const Token &token) { return token.kind == Token::Kind::String; }
 bool isDot(const Token &token) { return token.is(".") || token.is(".."); }
 
 bool isOperator(const Token &token) {
@@ -303,7 +302,7 @@ std::vector<size_t> Formatter::columnsOf(const Line &line) const {
     if (starts.size() == 2 && starts[1] + 1 < line.tokens.size())
       starts.push_back(starts[1] + 1);
     for (size_t i = starts.back() + 1; i < line.tokens.size(); ++i)
-      if (line.tokens[i]->is("[") && (line.tokens[i]->spaceBefore || isText(*line.tokens[i - 1]))) {
+      if (line.tokens[i]->is("[") && spaceBetween(line, i)) {
         starts.push_back(i); // the layout; without a space it would be an index
         break;
       }

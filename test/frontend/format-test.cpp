@@ -113,6 +113,8 @@ TEST(Format, JoinsNoWords) {
       "weights w for m {\n  a      <-> \"a\" [dim]\n  longer <-> \"b\"[i]\n  b <-> c[i].d [dim]\n}\n";
   EXPECT_EQ(formatted(table), "weights w for m {\n  a      <-> \"a\"    [dim]\n  longer <-> \"b\"    [i]\n  "
                               "b      <-> c[i].d [dim]\n}\n");
+  const std::string bare = formatted("weights w for m {\n  a <-> \"a\" <->[i]\n  b <-> \"b\" [i]\n}\n");
+  EXPECT_EQ(formatted(bare), bare);
   EXPECT_EQ(formatted("plan p for m {\nwindows 8 on a .b\n}\n"), "plan p for m {\n  windows 8 on a .b\n}\n");
   for (const char *text :
        {"0. 02", "0 .02", "a . . b", "a .. . b", "a . 5", "1 .. 2", "1 .. .5", "0[a]", "a .b", "a[1] .b"}) {
