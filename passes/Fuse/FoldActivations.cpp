@@ -168,7 +168,8 @@ KernelOp Folder::buildOnTiles(const Pair &pair) {
 }
 
 /// The name of the kernel that does both, or null where tiles don't do it or are not worth it:
-/// products with fewer items than four a multiprocessor, or fewer steps than what follows needs.
+/// products with fewer items than four a multiprocessor, or fewer steps than what follows needs, or that
+/// read more (docs/performance.md).
 StringAttr Folder::foldOnTiles(const Pair &pair) {
   constexpr int64_t kLeastItems = 4 * 132, kLeastSteps = 9;
   KernelOp product = kernelOf(pair.product), follower = kernelOf(pair.follower);
@@ -184,7 +185,7 @@ StringAttr Folder::foldOnTiles(const Pair &pair) {
   GpuTarget target;
   target.chip = chip;
   auto size = gpuFoldedSize(made, target);
-  if (!size || size->items < kLeastItems || size->steps < kLeastSteps) {
+  if (!size || !size->plain || size->items < kLeastItems || size->steps < kLeastSteps) {
     made.erase();
     return {};
   }

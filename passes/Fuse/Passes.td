@@ -59,9 +59,9 @@ def FoldActivationsPass : Pass<"weft-fold-activations", "::mlir::ModuleOp"> {
     For the GPU. With WEFT_CUDA_PRODUCTS=generated a product in bf16 without `init`
     and the first launch that reads it become one kernel on tiles, where that launch is
     functions of elements: on sm_90a, from 528 tiles of 128 x 256 and 9 steps of 64
-    summed columns on, with at most two inputs and results besides the factors. What
-    others read of the product is a result, with `keeps`. The function sees the
-    product rounded, as it did.
+    summed columns on, where it reads the product alone and the right factor is
+    stored [k, n]. What others read of the product is a result, with `keeps`. The
+    function sees the product rounded, as it did.
 
     Else a product that only `unary_grad gelu_tanh` reads is multiplied by the gradient
     where it is made: what cuBLASLt has an epilogue for, with factors, result and the

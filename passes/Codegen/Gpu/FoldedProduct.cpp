@@ -15,7 +15,7 @@ FoldedSize foldedSize(const FoldedProblem &problem) {
   auto tiles = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile; };
   const rt::Gemm &gemm = problem.gemm;
   return {tiles(gemm.m, FoldedKernel::kTileRows) * tiles(gemm.n, FoldedKernel::kTileColumns),
-          tiles(gemm.k, FoldedKernel::kStep)};
+          tiles(gemm.k, FoldedKernel::kStep), !gemm.transB && problem.arguments == 2};
 }
 
 /// What tensor copies and tiles ask of a product; empty, or what is wrong with it.

@@ -43,6 +43,7 @@ inline constexpr llvm::StringLiteral kOnTilesAttr = "weft.on_tiles";
 /// attribute or without. None where tiles don't do it.
 struct FoldedSize {
   int64_t items = 0, steps = 0;
+  bool plain = false; // the right factor is stored [k, n], and what follows reads the product alone
 };
 std::optional<FoldedSize> gpuFoldedSize(KernelOp kernel, const GpuTarget &target);
 

@@ -66,9 +66,11 @@ weft.kernel @norm_5 rows ["pos"] chunks 2 (%x: !h) -> (!h) attributes {weft.hash
 // CHECK: %[[Y:.*]] = weft.convert %[[S]]
 // CHECK: %[[K:.*]] = weft.convert %[[C]]
 // CHECK: weft.yield %[[K]], %[[Y]]
-// CHECK: weft.kernel @[[ALONE:up_gate_[0-9a-f]+]]
-// CHECK: %[[SG:.*]] = weft.unary silu %{{.*}}
-// CHECK: weft.binary mul %[[SG]], %{{.*}}
+// CHECK: weft.kernel @[[ALONE:up_silu_[0-9a-f]+]]
+// CHECK: %[[C:.*]] = weft.contract
+// CHECK: %[[S:.*]] = weft.unary silu %[[C]]
+// CHECK: %[[Y:.*]] = weft.convert %[[S]]
+// CHECK: weft.yield %[[Y]]
 
 // CHECK-LABEL: func.func @kept
 // CHECK-NEXT: %[[B:.*]]:2 = weft.launch @[[KEPT]](%arg0, %arg1)
@@ -85,24 +87,23 @@ func.func @kept(%x : !x, %w : !w) -> (!h, !h) {
   return %s, %y : !h, !h
 }
 
-// Nothing else reads the product: it is not written, and folded where the follower is one
-// that is made again. Mutation caught: the other argument in the product's place.
+// Nothing else reads the product: it is not written, and folded where activations are made
+// again too.
 // CHECK-LABEL: func.func @alone
-// CHECK-NEXT: %[[G:.*]] = weft.launch @[[ALONE]](%arg0, %arg1, %arg2)
+// CHECK-NEXT: %[[G:.*]] = weft.launch @[[ALONE]](%arg0, %arg1)
 // CHECK-NEXT: return %[[G]]
 // AGAIN-LABEL: func.func @alone
-// AGAIN-NEXT: weft.launch @up_gate_
+// AGAIN-NEXT: weft.launch @up_silu_
 // OLD-LABEL: func.func @alone
 // OLD: weft.launch @up_0
-// OLD: weft.launch @gate_3
-func.func @alone(%x : !x, %w : !w, %g : !h) -> !h {
+// OLD: weft.launch @silu_2
+func.func @alone(%x : !x, %w : !w) -> !h {
   %u = weft.launch @up_0(%x, %w) : (!x, !w) -> !h
-  %y = weft.launch @gate_3(%g, %u) : (!h, !h) -> !h
+  %y = weft.launch @silu_2(%u) : (!h) -> !h
   return %y : !h
 }
 
-// Left: a small product, a sum of a row, an operand twice, more inputs and results than
-// registers hold.
+// Left: a small product, a sum of a row, an operand twice, a function of another tensor too.
 // CHECK-LABEL: func.func @others
 // CHECK: weft.launch @narrow_1
 // CHECK: weft.launch @silu_4
